@@ -3,6 +3,7 @@
 TfyardError         exit 1   anything that a user may see as one line instead of a traceback
 ├── Invalid         exit 1   the user's file is wrong; carries every Problem in it
 ├── Usage           exit 2   the command line is wrong: options, arguments, missing files
+├── NotPossible     exit 1   the job, or its place, does not allow this action
 ├── NotRunning      exit 1   a task that must run for this does not run
 └── Interrupted     exit 130 the user pressed Ctrl-C
 """
@@ -51,6 +52,10 @@ class Usage(TfyardError):
     """The command line itself is wrong; shells and scripts expect 2 for that."""
 
     exit_code = 2
+
+
+class NotPossible(TfyardError):
+    """The action is not possible for this job now, or where it runs, or not allowed for this user."""
 
 
 class NotRunning(TfyardError):

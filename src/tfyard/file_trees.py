@@ -164,6 +164,17 @@ def goes_into(to: str) -> bool:
     return to.rpartition("/")[2] in ("", ".", "..")
 
 
+@contextmanager
+def ignored_by_git(folder: Path) -> Iterator[None]:
+    """If the block makes this folder, git ignores it, and it is not part of the code of the next job."""
+    is_new = not folder.exists()
+    try:
+        yield
+    finally:
+        if is_new and folder.is_dir():
+            (folder / ".gitignore").write_text("# Outputs of a job, brought here by tfyard.\n*\n")
+
+
 class Landing:
     """A place on this machine that a tree is copied to: `root` is the folder, or for a single file the file."""
 

@@ -1,5 +1,6 @@
 """`tfyard stop`, `resume`, `restart`, `rerun`, `scale`, `delete` and `diff` as commands."""
 
+import json
 import os
 import pty
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends.local.test_run_directory import make_run
 from tests.cli.running import Result, read_terminal, tfyard
 from tests.cli.test_get import set_status, tfjob
 from tests.cli.test_main import imported
@@ -47,7 +49,10 @@ def test_an_unreachable_cluster_is_reported_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("delete",), ("delete", "x", "-l", "a=b"), ("restart", "x"), ("restart", "x", "worker", "--all")],
+    [
+        *(("delete",), ("delete", "x", "-l", "a=b"), ("restart", "x"), ("restart", "x", "worker", "--all")),
+        *((verb,) for verb in ("stop", "resume", "wait", "describe", "why")),
+    ],
 )
 def test_a_command_without_a_target_or_with_too_many_says_what_to_name(
     words: tuple[str, ...], tmp_path: Path
@@ -62,6 +67,31 @@ def test_a_count_that_is_no_number_is_refused_before_a_cluster_is_asked(tmp_path
         2,
         "tfyard: scale worker=many: must be a number from 0 to 100000, as in worker=4\n",
     )
+
+
+PART, WHOLE = "short-2", "short-20261118-072000"
+CHANGES = (
+    *(
+        ("stop", PART),
+        ("resume", PART),
+        ("rerun", PART),
+        ("delete", PART, "--yes"),
+        ("scale", PART, "worker=2"),
+    ),
+    *(("restart", PART, "--all"), ("exec", PART, "worker-0", "--", "true"), ("cp", "here", f"{PART}:/out/")),
+)
+
+
+def test_only_what_reads_takes_the_beginning_of_a_name_and_it_says_which_run_it_is(tmp_path: Path) -> None:
+    make_run(tmp_path / ".tfyard", WHOLE, "short")
+    needs = f"run '{PART}' not found; the whole name is needed to change a run; did you mean short?"
+    for words in (*((verb, "--local", *others) for verb, *others in CHANGES), ("runs", "rm", PART)):
+        refused = tfyard(*words, cwd=tmp_path)
+        assert (refused.code, refused.err) == (2, f"tfyard: {needs}\n"), words
+    for words in (("describe", PART, "--local"), ("runs", "show", PART)):
+        shown = tfyard(*words, cwd=tmp_path)
+        assert (shown.code, shown.err) == (0, f"tfyard: {PART} is the run {WHOLE}\n")
+    assert tfyard("describe", "short", "--local", cwd=tmp_path).err == ""
 
 
 @pytest.mark.cluster
@@ -87,9 +117,23 @@ def test_jobs_are_changed_and_deleted_by_commands(
         True,
     )
     assert run("rerun", "first").out == "tfjob.kubeflow.org/first-2 created\n"
-    wrong = run("delete", "first", "frist", "x")
-    assert (wrong.code, wrong.out, wrong.err.count("not found")) == (1, "", 2)
-    assert "did you mean first?" in wrong.err
+    for verb in ("delete", "stop", "resume"):
+        wrong = run(verb, "first", "frist", "x")
+        assert (wrong.code, wrong.out, wrong.err.count("not found")) == (1, "", 2)
+        assert "did you mean first?" in wrong.err
+    assert run("stop", "first", "second").out.splitlines() == [
+        "tfjob.kubeflow.org/first stopped",
+        "tfjob.kubeflow.org/second stopped",
+    ]
+    assert run("resume", "-l", "team=second").out == "tfjob.kubeflow.org/second resumed\n"
+    assert run("stop", "-l", "team").out.splitlines() == [
+        "tfjob.kubeflow.org/first unchanged: it is stopped already",
+        "tfjob.kubeflow.org/first-2 stopped",
+        "tfjob.kubeflow.org/second stopped",
+    ]
+    stopped = run("restart", "-l", "team=second", "--all")
+    assert (stopped.code, "second is stopped; `tfyard resume second`" in stopped.err) == (1, True)
+    assert "Error: Name tasks or roles" in run("restart", "-l", "team=second").err
     assert run("delete", "-l", "team=first", "--wait").out.splitlines() == [
         "tfjob.kubeflow.org/first deleted",
         "tfjob.kubeflow.org/first-2 deleted",
@@ -111,11 +155,14 @@ def test_diff_ends_with_0_1_or_2(
     control_plane.kubectl("apply", "--server-side", "--field-manager=tfyard", "-f", "-", stdin=rendered)
     same = diff("job.yaml")
     assert (same.code, same.out) == (0, "")
+    assert diff("job.yaml", "-o", "json").out == "[]\n"
     with SyncClient(control_plane.admin) as client:
         set_status(client, namespace, "first", {"phase": "Running", "cluster": {"dialect": "tf2"}})
     (tmp_path / "job.yaml").write_text(JOB_FILE.format(count=1).replace("mnist:1", "mnist:2"))
     changed = diff("job.yaml")
     assert (changed.code, "\n+" in changed.out) == (1, True)
+    (found,) = json.loads(diff("job.yaml", "-o", "json").out)
+    assert found["before"]["spec"] != found["after"]["spec"]
     assert "# spec.tfReplicaSpecs.Worker.template cannot change while the job runs" in changed.out
 
 

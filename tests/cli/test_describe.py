@@ -234,5 +234,20 @@ def test_a_run_is_described_in_the_same_words(tmp_path: Path) -> None:
     assert [line.split()[:3] for line in told.splitlines() if line.startswith("  worker-0")] == [
         ["worker-0", "1", "Failed"]
     ]
+    assert tfyard("run", "train.py", "-q", "--worker", "2", "--name", "other", cwd=tmp_path).code == 5
+    one = json.loads(tfyard("describe", "train", "--local", "-o", "json", cwd=tmp_path).out)
+    assert (one["summary"]["job"], one["attempts"][0]["task"]) == ("train", "worker-0")
+    two = tfyard("describe", "train", "other", "--local", cwd=tmp_path).out
+    assert [line.split()[1].partition("-")[0] for line in two.splitlines() if line[:5] == "Name:"] == [
+        "train",
+        "other",
+    ]
+    causes = tfyard("why", "train", "other", "--local", cwd=tmp_path)
+    assert (causes.code, [line.partition("-")[0] for line in causes.out.split("\n\n")]) == (
+        1,
+        ["train", "other"],
+    )
+    both = json.loads(tfyard("why", "train", "other", "--local", "-o", "json", cwd=tmp_path).out)
+    assert [answer["code"] for answer in both] == [1, 1]
     assert "TFJobFailed" in tfyard("events", "train", "--local", "--warnings", cwd=tmp_path).out
     assert tfyard("describe", "train", "--local", "--spec", cwd=tmp_path).out.splitlines()[1] == "name: train"

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tests.cli.running import tfyard
@@ -9,6 +11,7 @@ from tfyard.formats.tfjob.fields import RunPolicySpec, SchedulingSpec, TFJobSpec
 
 def test_without_a_field_the_words_of_the_job_file_are_listed() -> None:
     done = tfyard("explain")
+    assert "worker" in json.loads(tfyard("explain", "-o", "json").out)["fields"]
     assert done.code == 0
     assert done.out.startswith("FIELD: job file <mapping>")
     assert "  worker <number or mapping>\n      The tasks that train: a number, or a mapping\n" in done.out

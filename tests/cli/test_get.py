@@ -104,6 +104,13 @@ def test_jobs_are_listed_as_kubectl_lists_them(
     assert without_age(get("-l", "team", columns).out) == without_age(kubectl(columns))
     joined = "|".join(TEMPLATES)
     assert get("-l", "team", f"-o=jsonpath={joined}").out == kubectl(f"-o=jsonpath={joined}")
+    by = "--sort-by=.metadata.labels.team"
+    assert get("-l", "team", by, "-o", "name").out == kubectl(by, "-o", "name")
+    backwards = get("-o", "name", "second", "first", "--sort-by={.metadata.name}").out
+    assert backwards == names
+    labelled = get("-l", "team", "--show-labels").out
+    assert without_age(labelled) == without_age(kubectl("--show-labels"))
+    assert get("--sort-by=.a[", "--kubeconfig", "/nowhere").code == 2
     missing = get("first", "secnd")
     assert (missing.code, "first" in missing.out) == (1, True)
     assert missing.err == f"tfyard: TFJob 'secnd' not found in the namespace {jobs}; did you mean second?\n"

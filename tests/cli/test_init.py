@@ -44,6 +44,11 @@ def test_the_commented_lines_are_valid_when_uncommented(tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, "full.yaml: a is valid: 1 Chief, 4 Worker, 1 PS, 1 Evaluator\n")
 
 
+def test_it_writes_to_standard_output(tmp_path: Path) -> None:
+    done = tfyard("init", "-", "--name", "a", cwd=tmp_path)
+    assert (done.code, "\nname: a\n" in done.out, list(tmp_path.iterdir())) == (0, True, [])
+
+
 def test_it_overwrites_nothing_unless_it_is_told_to(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("mine")
     done = tfyard("init", cwd=tmp_path)

@@ -22,7 +22,7 @@ from tests.cli.test_describe import allow
 from tests.cli.test_get import SLOW
 from tests.cli.test_main import imported
 from tests.kubelet.plain_containers import node
-from tests.remote.log_job import AT, LogJob, ended, failed
+from tests.remote.log_job import AT, LogJob, ended, failed, running
 from tfyard.cli.log_printer import LINES_PER_FLUSH, LineStyle, Printer
 from tfyard.kube import Access, ClusterEntry, kubeconfig
 from tfyard.logs.lines import Lines, Said, Start
@@ -89,10 +89,20 @@ async def test_logs_of_all_tasks_and_attempts(
             }
         ]
         allow(control_plane, namespace, "viewer", rules)
-        for args in (("logs", "first"), ("logs", "-f", "first")):
+        await job.set_pod(1, running())
+        for args, right in (
+            (("logs", "first"), "get pods/log"),
+            (("logs", "-f", "first"), "get pods/log"),
+            (("top", "first"), "get pods/log"),
+            (("metrics", "first"), "get pods/log"),
+            (("exec", "-n", namespace, "first", "worker-1", "--", "true"), "get pods/exec"),
+            (("exec", "-n", namespace, "first", "--all", "--", "true"), "get pods/exec"),
+            (("cp", "first:worker-1:/tmp/x", "x"), "get pods/exec"),
+        ):
             refused = await run(*args, config=viewer)
-            assert (refused.code, refused.err.count("\n")) == (1, 1)
-            assert f"viewer may not get pods/log in the namespace {namespace}" in refused.err
+            assert (refused.code, refused.err.count("\n")) == (1, 1 + ("--all" in args)), refused.err
+            assert f"viewer may not {right} in the namespace {namespace}; an administrator" in refused.err
+        await job.set_pod(1, {"waiting": {"reason": "ErrImagePull", "message": "no such image"}})
         await job.set_status(**failed("worker-0", 7))
         over = await run("logs", "-f", "first")
         assert (over.code, over.err.splitlines()[-1]) == (7, "tfyard: first: Failed: worker-0 failed")
@@ -185,7 +195,7 @@ def test_options_that_mean_nothing_are_refused(tmp_path: Path, args: tuple[str, 
     record = {"name": "x", "job": "x", "started": AT, "ended": AT, "phase": "Failed"}
     (run / "run.json").write_text(json.dumps(record))
     done = tfyard("logs", "x", "--local", *args, cwd=tmp_path)
-    assert (done.code, done.err.count("\n"), args[0] in done.err) == (2, 1, True), done.err
+    assert (done.code, done.err.count("\n"), args[0].strip("-") in done.err) == (2, 1, True), done.err
 
 
 def test_nothing_slow_is_imported_without_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

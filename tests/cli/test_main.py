@@ -1,6 +1,7 @@
 """The list of commands, and what each of them imports."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -63,6 +64,7 @@ def test_every_command_has_help_of_its_own(command: str) -> None:
 def test_the_version_is_printed_by_the_command_and_by_the_option() -> None:
     commit = r"( at [0-9a-f]{7,}, \d{4}-\d\d-\d\d)?"
     assert re.match(rf"tfyard {re.escape(__version__)}{commit} \(Python 3\.", tfyard("version").out)
+    assert json.loads(tfyard("version", "-o", "json").out)["tfyard"] == __version__
     assert tfyard("--version").out == f"tfyard, version {__version__}\n"
 
 

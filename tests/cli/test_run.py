@@ -75,6 +75,7 @@ def test_a_job_file_is_not_said_to_take_arguments(folder: Path) -> None:
             ["--set", "xyz=2"],
             "--set xyz=2: unknown role 'xyz'; one of: chief, master, worker, ps, evaluator",
         ),
+        (["--set", "tf1=true"], "--set tf1=true: unknown role 'tf1'; --tf1 is an option of its own"),
         (["--set", "worker=x"], "--set worker=x: must be a number from 0 to 100000, as in worker=4"),
         (["--set", "worker=²"], "--set worker=²: must be a number from 0 to 100000, as in worker=4"),
         (["--set", "worker="], "--set worker=: must be a number from 0 to 100000, as in worker=4"),
@@ -122,3 +123,16 @@ def test_a_right_option_is_taken(args: list[str], folder: Path) -> None:
 def test_a_file_or_a_module_must_be_named(folder: Path) -> None:
     done = tfyard("run", "--worker", "2", cwd=folder)
     assert (done.code, done.err.endswith("Error: Missing argument 'FILE'.\n")) == (2, True)
+
+
+def test_what_is_no_job_and_no_script_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "train.py").mkdir()
+    (tmp_path / "train").write_text("print('hello')\n")
+    (tmp_path / "other.yaml").write_text("kind: ConfigMap\n")
+    for name, words in (
+        ("train.py", "train.py is a folder; name the script in it"),
+        ("train", "and no workload; the name of a Python script must end with .py"),
+        ("other.yaml", "and no workload; give a file with one"),
+    ):
+        done = tfyard("run", name, cwd=tmp_path)
+        assert (done.code, done.err.endswith(f"{words}\n")) == (2, True), done.err

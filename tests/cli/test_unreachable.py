@@ -22,7 +22,7 @@ WORDS = {"JOB": "x", "FILE": "job.yaml", "SCRIPT": "job.yaml", "TASK": "worker-0
 """What an argument of this name gets; others get `x`."""
 ARGUMENTS = {
     "cp": ("x:/out", "out"),
-    "delete": ("x",),
+    **dict.fromkeys(("delete", "describe", "resume", "stop", "wait", "why"), ("x",)),
     "diff": ("job.yaml",),
     "exec": ("x", "worker-0", "--", "true"),
     "port-forward": ("x", "worker-0", "8080"),
@@ -104,7 +104,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 
 def check(command: Command, answer: Answer, said: str) -> None:
     lines = (answer.out + answer.err).splitlines()
-    code = 2 if command.name in ("diff", "why") else 1  # 1 says that something differs, or has failed
+    code = 2 if command.name in ("diff", "wait", "why") else 1  # 1 says that something differs, or has failed
     assert (answer.code, said in "\n".join(lines)) == (code, True), answer
     if command.name == "doctor":
         assert lines[-1].startswith(f"{'':18} fix: "), answer
@@ -165,7 +165,12 @@ def refusing() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(403, REFUSALS[403]), (401, "Unauthorized"), (200, "answers with a web page")]
+    ("code", "said"),
+    [
+        (403, REFUSALS[403]),
+        (401, "Unauthorized: the credentials of the kubeconfig are wrong"),
+        (200, "answers with a web page"),
+    ],
 )
 @every_command
 def test_a_server_that_refuses_is_quoted_in_one_line(

@@ -1,5 +1,6 @@
 """`tfyard wait`: for jobs on the real apiserver, and for runs on this machine."""
 
+import json
 import os
 import subprocess
 import sys
@@ -51,11 +52,20 @@ def test_a_wait_ends_as_the_job_does(control_plane: ControlPlane, crds: None, na
             set_status(client, namespace, "first", running())
             set_status(client, namespace, "first", failed)
             out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (7, "")
+        assert (process.returncode, out) == (1, ""), "not taken for the program's own code, which is 7"
         assert err.endswith("first: Failed: worker-0 failed\n")
         words = ("wait", "-n", namespace, "first", "--timeout", "0")
         at_once = tfyard(*words, KUBECONFIG=str(control_plane.kubeconfig))
-        assert (at_once.code, at_once.err) == (7, "first: Failed: worker-0 failed\n")
+        assert (at_once.code, at_once.err) == (1, "first: Failed: worker-0 failed\n")
+        found = json.loads(tfyard(*words, "-o", "json", KUBECONFIG=str(control_plane.kubeconfig)).out)
+        assert (found["job"], found["code"], found["exitCode"]) == ("tfjob.kubeflow.org/first", 1, 7)
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("second", team="vision")))
+        both = tfyard(*words, "second", "first", KUBECONFIG=str(control_plane.kubeconfig))
+        assert (both.code, both.err.count("first: Failed"), both.err.count("timed out")) == (124, 1, 1)
+        labels = ("wait", "-n", namespace, "-l", "team=vision", "--timeout", "0")
+        assert tfyard(*labels, KUBECONFIG=str(control_plane.kubeconfig)).code == 124
+        absent = tfyard(*words, "absent", KUBECONFIG=str(control_plane.kubeconfig))
+        assert (absent.code, absent.err.count("\n")) == (2, 1)
         client.send(requests.delete(TFJOBS.path(namespace, "first")))
         client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
         with waiting(control_plane, namespace, "first", "--for", "finished") as process:
@@ -71,11 +81,13 @@ def test_a_wait_ends_as_the_job_does(control_plane: ControlPlane, crds: None, na
 
 
 @pytest.mark.processes
-def test_a_wait_for_a_run_ends_with_its_code(tmp_path: Path) -> None:
+def test_a_wait_for_a_run_that_failed_ends_with_1(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit(5)")
     assert tfyard("run", "train.py", "-q", cwd=tmp_path).code == 5
     done = tfyard("wait", "train", "--local", cwd=tmp_path)
-    assert (done.code, "Failed" in done.err) == (5, True)
+    assert (done.code, "Failed" in done.err) == (1, True)
+    found = json.loads(tfyard("wait", "train", "--local", "-o", "json", cwd=tmp_path).out)
+    assert (found["code"], found["exitCode"]) == (1, 5)
     assert tfyard("wait", "train", "--local", "--for", "finished", cwd=tmp_path).code == 0
 
 

@@ -48,7 +48,16 @@ NO_COMMAND = f"{START}`pyhton` is not in the image example/train:1"
 COMMAND = "TFJob: `command:` of the container tensorflow; or an image that has it"
 KILLED = "the kubelet killed worker-0 because its"
 LARGER = "of a larger `timeoutSeconds` or `failureThreshold`"
+NO_DATA = "worker-0 ended with exit code 3: there is no data (its init container prepare)"
 KUBECTL = "kubectl -n NAMESPACE"
+
+
+def beside(name: str, text: str) -> Manifest:
+    """A pod whose training container has another one beside it."""
+    trainer = {"name": "tensorflow", "image": "example/train:1", "command": ["sleep", "600"]}
+    return {"containers": [trainer, {"name": name, "image": "example/train:1", "command": shell(text)}]}
+
+
 SITUATIONS = (
     Situation(name="command", kind="command", code=1, words=NO_COMMAND, fix=COMMAND,
               container={"command": ["pyhton", "train.py"]}),
@@ -76,14 +85,27 @@ SITUATIONS = (
     Situation(name="startup", kind="probe", code=1, words=f"{KILLED} startup probe failed: not yet",
               fix=f"TFJob: `template:` with a startupProbe {LARGER}",
               container=probe("startupProbe", "echo not yet; exit 1"), pod=NOW),
-    Situation(name="readiness", kind="", code=0, words="nothing blocks it",
-              container=probe("readinessProbe", "exit 1"), pod=NOW),
-    Situation(name="prepared", kind="program-error", code=1, words="(its init container prepare)",
-              pod=prepare("echo there is no data >&2; exit 3")),
-    Situation(name="preparing", kind="program-error", code=3, words="exit code 3: there is no data",
+    Situation(name="readiness", kind="not-ready", code=3,
+              fix="correct or remove the `readinessProbe` in the pod template: tfyard itself needs none",
+              words="worker-0 runs, and the readiness probe fails: not yet",
+              container=probe("readinessProbe", "echo not yet; exit 1"), pod=NOW),
+    Situation(name="prepared", kind="program-error", code=1, words=NO_DATA,
+              fix="correct the init container prepare in the pod template",
+              pod=prepare("echo looking; echo there is no data >&2; exit 3")),
+    Situation(name="hanging", kind="init-container", code=3,
+              fix="see what it does: `tfyard logs hanging worker-0 -n NAMESPACE`",
+              words="worker-0 waits for the init container prepare to end; it has run for …",
+              pod=prepare("echo looking; sleep 600")),
+    Situation(name="feeder", kind="sidecar", code=3, fix="correct the container feeder in the pod template",
+              words="the container feeder of worker-0 ended with exit code 4: no feed; the training goes on",
+              pod=beside("feeder", "echo no feed >&2; exit 4")),
+    Situation(name="preparing", kind="program-error", code=3, words=NO_DATA,
+              fix="correct the init container prepare in the pod template",
               restart="OnFailure", pod=prepare("echo there is no data >&2; exit 3")),
-    Situation(name="preparation", kind="command", code=1, words="`prepare-it` is not in the image",
-              pod=prepare("", command=["prepare-it"])),
+    Situation(name="preparation", kind="command", code=1,
+              words=f"{START}`prepare-it` is not in the image example/train:1 (its init container prepare)",
+              fix="correct the `command`, or choose an `image` that has it, in the init container prepare in the"
+                  " pod template", pod=prepare("", command=["prepare-it"])),
     Situation(name="secret", kind="secret-missing", code=3, container=FROM_SECRET,
               words=f"{START}there is no Secret token in namespace NAMESPACE",
               fix=f"{KUBECTL} create secret generic token --from-literal=TOKEN=VALUE"),
@@ -118,6 +140,105 @@ def troubles(_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda each: str(each.name))
 def test_what_a_kubelet_says_is_explained(troubles: Troubles, situation: Situation) -> None:
     troubles.until_told(situation)
+
+
+def test_logs_and_describe_name_the_container_that_failed_and_show_what_it_printed(
+    troubles: Troubles,
+) -> None:
+    told = {each.name: each for each in SITUATIONS if each.name in ("prepared", "hanging", "feeder")}
+    for each in told.values():
+        troubles.until_told(each)
+    logs = {name: troubles.tfyard("logs", name) for name in told}
+    assert logs["prepared"].out.splitlines() == ["looking", "there is no data"]
+    assert "has not started: its init container prepare failed (exit code 3)" in logs["prepared"].err
+    assert logs["hanging"].out == "looking\n"
+    assert "has not started: its init container prepare runs" in logs["hanging"].err
+    assert "its container feeder failed: exit code 4\n    no feed" in logs["feeder"].err
+    followed = troubles.tfyard("logs", "-f", "prepared")
+    assert (followed.code, followed.out.splitlines()) == (3, ["looking", "there is no data"])
+    assert "its init container prepare failed" in followed.err
+    rows = {name: attempt_rows(troubles.tfyard("describe", name).out) for name in told}
+    assert "Error in init container prepare" in rows["prepared"]
+    assert rows["hanging"].split()[:3] == ["worker-0", "1", "Preparing"]
+    (feeder,) = (
+        line.split() for line in troubles.tfyard("describe", "feeder").out.splitlines() if "no feed" in line
+    )
+    assert feeder == ["worker-0", "feeder", "0", "4", "Error", "no", "feed"]
+
+
+def attempt_rows(text: str) -> str:
+    return text.partition("Attempts:\n")[2].partition("\n\n")[0].partition("\n")[2]
+
+
+PACKAGED = """
+name: packaged
+image: example/train:1
+code: .
+requirements: packages.txt
+run: python -c 'print("trained")'
+"""
+
+
+def test_packages_that_cannot_be_installed_are_told_and_the_job_runs_when_their_file_is_corrected(
+    jobs: Jobs,
+) -> None:
+    (jobs.folder / "packages.txt").write_text("./no-such-package.whl\n")
+    jobs.submit(PACKAGED)
+    jobs.until_phase("packaged", "Failed")
+    told = jobs.tfyard("why", "packaged").out.splitlines()
+    assert "no-such-package.whl" in told[0]
+    assert told[0].endswith("(its init container tfyard-packages, which installs the packages)")
+    assert told[1] == "fix: correct the file that `requirements:` names"
+    assert "no-such-package.whl" in jobs.tfyard("logs", "packaged").out
+    (jobs.folder / "packages.txt").write_text("")
+    jobs.tfyard("delete", "packaged", "-y")
+    jobs.submit(PACKAGED)
+    jobs.until_phase("packaged", "Succeeded")
+
+
+CUT = """
+name: cut
+image: example/train:1
+run: |
+  echo begun
+  case "$TF_CONFIG" in *'"index":0'*|*'"index": 0'*) sleep 2;; *) sleep 8;; esac
+worker: 3
+"""
+
+
+def test_workers_that_the_first_one_cuts_off_are_told_as_stopped_and_end_when_the_job_waits_for_all(
+    jobs: Jobs,
+) -> None:
+    jobs.submit(CUT)
+    jobs.until_phase("cut", "Succeeded")
+    until(lambda: len(jobs.get("pods")["items"]) == 1)
+    workers = jobs.get("tfjob", "cut")["status"]["replicaStatuses"]["Worker"]
+    assert (workers["ready"], workers["succeeded"]) == ("1/3, 2 stopped", 3), "upstream counts all of them"
+    assert "1/3, 2 stopped" in jobs.tfyard("get", "cut").out
+    assert "1/3, 2 stopped" in jobs.kubectl("get", "tfjobs")
+    told = jobs.tfyard("why", "cut")
+    cut_off = "worker-1 and worker-2 still ran, and were stopped, when worker-0 ended"
+    assert (told.code, told.out.splitlines()[0]) == (
+        0,
+        f"cut has succeeded, though not all of its tasks: {cut_off}",
+    )
+    assert "fix: job file: `success: all-workers`" in told.out
+    described = jobs.tfyard("describe", "cut").out
+    assert f"Stopped:    {cut_off}; job file: `success: all-workers`" in described
+    rows = [row.split()[:3] for row in attempt_rows(described).splitlines()]
+    states = [["worker-0", "1", "Succeeded"], ["worker-1", "1", "Stopped"], ["worker-2", "1", "Stopped"]]
+    assert rows == states
+    top = [line.split()[:2] for line in jobs.tfyard("top", "cut").out.splitlines()[1:]]
+    assert top == [[task, state] for task, _, state in states]
+    logs = jobs.tfyard("logs", "cut")
+    assert [line.split()[0] for line in logs.out.splitlines()] == ["worker-0"]
+    assert logs.err.count("was stopped when the job ended; its log is gone with its pod") == 2
+    jobs.tfyard("delete", "cut", "-y")
+    jobs.submit(CUT + "success: all-workers\n")
+    jobs.until_phase("cut", "Succeeded")
+    assert jobs.get("tfjob", "cut")["status"]["replicaStatuses"]["Worker"]["ready"] == "3/3"
+    assert jobs.tfyard("logs", "cut").out.count("begun") == 3
+    assert jobs.tfyard("why", "cut").out == "cut has succeeded; there is nothing to explain\n"
 
 
 JOB = """

@@ -135,6 +135,12 @@ class Stage(Bench):
         await eventually(look)
 
 
+async def evict(scene: Stage, pod: str) -> None:
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    path = requests.PODS.path(scene.namespace, pod, "eviction")
+    await scene.client.send(requests.create(path, eviction))
+
+
 @asynccontextmanager
 async def stage(
     plane: ControlPlane, namespace: str, script: Scripts = UNTIL_TOLD, nodes: int = 1

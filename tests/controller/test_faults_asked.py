@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.controller.cluster import tfjob
-from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.controller.faults import Counting, Stage, evict, operator_with, stage
 from tests.controller.test_faults_strangers import QUOTAS, blocked
 from tfyard.kube import Forbidden, requests
 from tfyard.testing import ControlPlane, Pod, Script, builders, eventually
@@ -26,12 +26,6 @@ def stops_well(pod: Pod) -> Script:
 
 async def delete(scene: Stage, pod: str) -> None:
     await scene.client.send(requests.delete(requests.PODS.path(scene.namespace, pod)))
-
-
-async def evict(scene: Stage, pod: str) -> None:
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
-    path = requests.PODS.path(scene.namespace, pod, "eviction")
-    await scene.client.send(requests.create(path, eviction))
 
 
 async def replaced(scene: Stage, pod: str, attempts: int = 2, timeout: float = SECONDS) -> None:

@@ -1,6 +1,7 @@
 """An operator that dies at any write and is started again: nothing twice, nothing forgotten."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from tests.controller.faults import (
     OperatorProcess,
     Stage,
     When,
+    evict,
     live_and_die,
     operator_with,
     stage,
 )
+from tfyard.kube import NotFound
 from tfyard.testing import ControlPlane, Pod, Script, builders, eventually
 
 pytestmark = pytest.mark.cluster
@@ -109,3 +112,58 @@ async def test_the_real_process_killed_again_and_again_brings_a_job_to_its_end(
                 process.kill()
         async with operator_with(Counting(control_plane.admin), namespace):
             await check(scene, await scene.phase("Succeeded"))
+
+
+# --- a drain of several nodes, in a job whose tasks start together
+
+TOGETHER = tfjob(Worker={"replicas": 8, "restartPolicy": "Never"})
+TOGETHER["metadata"]["annotations"] = {"tfyard.dev/together": "true"}
+TOGETHER["spec"] |= {"successPolicy": "AllWorkers", "runPolicy": {"backoffLimit": 0}}
+TWO_STARTS = {(f"train-worker-{index}", attempt) for index in range(8) for attempt in (0, 1)}
+
+
+def second_start_succeeds(pod: Pod) -> Script:
+    first = pod.metadata.annotations[ATTEMPT] == "0"
+    return Script(stop_after=0.3, stop_exit_code=42) if first else Script(run_for=0.5)
+
+
+async def all_run(scene: Stage) -> None:
+    async def look() -> None:
+        roles = (await scene.status()).get("replicaStatuses", {})
+        assert roles.get("Worker", {}).get("active") == 8
+
+    await eventually(look, 60)
+
+
+async def evict_four(scene: Stage) -> None:
+    """Some may be gone already, because the operator stops the others at once."""
+    for index in (1, 3, 5, 7):
+        with suppress(NotFound):
+            await evict(scene, f"train-worker-{index}")
+        await asyncio.sleep(0.5)
+
+
+async def check_one_restart(scene: Stage, status: dict[str, object]) -> None:
+    assert status.get("restarts", 0) == 0
+    assert status["tasks"]["Worker"]["attempts"] == {str(index): 1 for index in range(8)}  # type: ignore[index]
+    await scene.seen(TWO_STARTS)
+    assert scene.chronicle.twice == []
+
+
+async def test_four_evictions_in_a_burst_are_one_restart_of_eight_workers_whoever_dies(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Each operator lives for one write from the first eviction on."""
+    async with stage(control_plane, namespace, second_start_succeeds) as scene:
+        await scene.submit(TOGETHER)
+        async with operator_with(Counting(control_plane.admin), namespace):
+            await all_run(scene)
+        done, deaths = asyncio.Event(), 0
+        evicting = asyncio.create_task(evict_four(scene))
+        succeeding = asyncio.create_task(scene.phase("Succeeded", timeout=100))
+        succeeding.add_done_callback(lambda _: done.set())
+        while await live_and_die(control_plane.admin, namespace, 1, "after", done):
+            deaths += 1
+        await evicting
+        await check_one_restart(scene, await succeeding)
+        assert deaths >= 4, "its status, deletes and creates, of which those of one pass are sent at once"

@@ -12,7 +12,7 @@ from tests.controller.policies import changing
 from tests.controller.test_faults_crowd import looks
 from tests.controller.test_faults_refusals import pod_posts
 from tests.controller.test_faults_strangers import blocked
-from tfyard.backends.kubernetes.runner import WRITES_OF_ONE_JOB
+from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
 from tfyard.model.backoff import Backoff
 from tfyard.planner import Site
 from tfyard.testing import ControlPlane, Script, eventually
@@ -63,7 +63,7 @@ def with_host_alias(replicas: int, ip: str) -> Manifest:
     return {"replicas": replicas, "template": {"spec": spec}}
 
 
-MANY = 3 * WRITES_OF_ONE_JOB
+MANY = 3 * PARALLEL_WRITES // 4
 
 
 async def test_one_refusal_of_a_template_speaks_for_all_pods_of_its_role(
@@ -78,7 +78,7 @@ async def test_one_refusal_of_a_template_speaks_for_all_pods_of_its_role(
         condition = await blocked(scene, "Invalid")
         assert "cannot create pod train-worker-0: " in condition["message"]
         await scene.pods({"train-ps-0", "train-ps-1"})
-        assert pod_posts(client) <= WRITES_OF_ONE_JOB + 2 + looks(operator)
+        assert pod_posts(client) <= PARALLEL_WRITES // 4 + 2 + looks(operator)
         before = pod_posts(client)
         await asyncio.sleep(5)
         assert pod_posts(client) - before <= 6, "one at each try, ever later"

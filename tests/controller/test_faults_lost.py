@@ -1,12 +1,14 @@
 """Pods that the cluster takes away cost no retry; a dead node's pod is removed by force once it surely is dead."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from tests.controller.cluster import tfjob
-from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.controller.faults import Counting, Stage, evict, operator_with, stage
 from tests.controller.test_faults_strangers import CALM, blocked, permit, requests_while_blocked
+from tests.remote.asking import ask
 from tfyard.backends.kubernetes.objects import OUT_OF_SERVICE
 from tfyard.kube import requests
 from tfyard.planner import plan
@@ -65,10 +67,53 @@ async def test_a_drained_pod_is_replaced_without_a_retry(control_plane: ControlP
     ):
         await scene.submit(tfjob(policy=NO_RETRY, Worker=NEVER))
         await scene.phase("Running")
-        path = requests.PODS.path(namespace, "train-worker-1", "eviction")
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-1"}}
-        await scene.client.send(requests.create(path, eviction))
+        await evict(scene, "train-worker-1")
         await run_again(scene)
+
+
+@pytest.mark.parametrize("grace", [None, 0])
+async def test_a_pod_that_somebody_deletes_leaves_an_ending_however_quickly_it_is_gone(
+    control_plane: ControlPlane, namespace: str, grace: int | None
+) -> None:
+    async with (
+        stage(control_plane, namespace) as scene,
+        operator_with(Counting(control_plane.admin), namespace),
+    ):
+        await scene.submit(tfjob(policy=NO_RETRY, Worker=NEVER))
+        await eventually(lambda: both_run(scene))
+        await scene.phase("Running")
+        await scene.client.send(requests.delete(requests.PODS.path(namespace, "train-worker-1"), grace=grace))
+        await run_again(scene)
+        (ending,) = (await scene.status())["endings"]
+        assert (ending["task"], ending["attempt"], ending["reason"]) == ("worker-1", 1, "Deleted")
+
+
+@pytest.mark.parametrize("restart", ["Never", "ExitCode"])
+async def test_workers_that_save_together_and_exit_with_42_run_again_together_without_a_retry(
+    control_plane: ControlPlane, namespace: str, restart: str
+) -> None:
+    """As with PreemptionCheckpointHandler: one worker is asked to go, and all end."""
+    async with (
+        stage(control_plane, namespace, Script(stop_after=2, stop_exit_code=42)) as scene,
+        operator_with(Counting(control_plane.admin), namespace),
+    ):
+        await scene.submit(tfjob(policy=NO_RETRY, Worker={"replicas": 2, "restartPolicy": restart}))
+        await scene.phase("Running")
+        await evict(scene, "train-worker-1")
+        await scene.phase("Restarting")
+        await scene.kubelet.finish("train-worker-0", 42)
+        await scene.seen({(f"train-worker-{index}", attempt) for index in (0, 1) for attempt in (0, 1)})
+        status = await scene.phase("Running")
+        lost = next(each for each in status["endings"] if each["task"] == "worker-0")
+        assert (lost["reason"], lost["peer"], lost["exitCode"]) == ("PeerLost", "worker-1", 42)
+        assert (status["disruption"]["restarted"], status.get("restarts", 0)) == (True, 0)
+        answer = await asyncio.to_thread(ask, control_plane.admin, namespace, "train")
+        (earlier,) = (cause for cause in answer.causes if cause.kind == "peer-lost")
+        assert (answer.code, earlier.tasks, earlier.is_past) == (0, ("worker-0",), True)
+        assert earlier.sentence.startswith("worker-0 saved a checkpoint and ended with code 42")
+        await scene.kubelet.finish("train-worker-0")
+        await scene.phase("Succeeded")
+        assert scene.chronicle.twice == []
 
 
 @pytest.mark.parametrize("restart", ["Never", "ExitCode", "OnFailure"])

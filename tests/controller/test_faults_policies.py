@@ -16,33 +16,41 @@ from tfyard.kube import requests
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.planner import Site
-from tfyard.testing import ControlPlane
+from tfyard.testing import ControlPlane, builders
 
 pytestmark = pytest.mark.cluster
 
 QUICK = Site(backoff=Backoff(first=2.0, longest=60.0))
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        (OPERATOR_NAME, None, f"{OPERATOR_NAME}=tfjob-controller was removed"),
-        (REPLICA_INDEX, "7", f"{REPLICA_INDEX}=0 became 7"),
-        (REPLICA_INDEX, None, f"{REPLICA_INDEX}=0 was removed"),
-        (REPLICA_TYPE, "ps", f"{REPLICA_TYPE}=worker became ps"),
-        (JOB_NAME, "all-jobs", f"{JOB_NAME}=train became all-jobs"),
-    ],
-)
+CHANGES = [
+    (OPERATOR_NAME, None, f"{OPERATOR_NAME}=tfjob-controller was removed"),
+    (REPLICA_INDEX, "7", f"{REPLICA_INDEX}=0 became 7"),
+    (REPLICA_INDEX, None, f"{REPLICA_INDEX}=0 was removed"),
+    (REPLICA_TYPE, "ps", f"{REPLICA_TYPE}=worker became ps"),
+    (JOB_NAME, "all-jobs", f"{JOB_NAME}=train became all-jobs"),
+]
+
+
 async def test_a_label_that_a_policy_rewrites_blocks_the_job_at_once_and_is_no_endless_loop(
-    control_plane: ControlPlane, namespace: str, key: str, value: str | None, words: str
+    control_plane: ControlPlane,
 ) -> None:
     """Such a pod was not seen, or taken for one too many: Created for ever, or 3,000 creates and deletes a
-    minute."""
+    minute. The cases run side by side, each with a namespace, a policy and an operator of its own."""
+    async with control_plane.client() as admin, asyncio.TaskGroup() as cases:
+        for change in CHANGES:
+            namespace = await builders.create_namespace(admin)
+            cases.create_task(check_change(control_plane, namespace, *change))
+
+
+async def check_change(
+    control_plane: ControlPlane, namespace: str, key: str, value: str | None, words: str
+) -> None:
     client = Counting(control_plane.admin)
     async with stage(control_plane, namespace) as scene, operator_with(client, namespace, site=QUICK):
         async with changing(scene.client, namespace, "labels", key, value):
             await scene.submit(tfjob(Worker=1, PS=1) if value is None else tfjob(Worker=1))
-            condition = await blocked(scene, "LabelsMissing", timeout=10)
+            condition = await blocked(scene, "LabelsMissing", timeout=30)
             assert f"pod train-worker-0: {words}" in condition["message"], condition
             told = await asyncio.to_thread(ask, control_plane.admin, namespace, "train")
             assert told.causes[0].kind == "labels-changed"
@@ -65,7 +73,7 @@ async def test_a_service_whose_labels_a_policy_removes_blocks_its_job(
     async with stage(control_plane, namespace) as scene, operator_with(client, namespace, site=QUICK):
         async with changing(scene.client, namespace, "labels", OPERATOR_NAME, of="services"):
             await scene.submit(tfjob(Worker=2))
-            condition = await blocked(scene, "LabelsMissing", timeout=10)
+            condition = await blocked(scene, "LabelsMissing", timeout=30)
             assert f"service train: {OPERATOR_NAME}=tfjob-controller was removed" in condition["message"]
             await asyncio.sleep(7)
             posts = [each for each in client.writes if each.startswith("POST") and "/services" in each]

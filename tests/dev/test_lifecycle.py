@@ -196,7 +196,9 @@ def test_an_interrupted_up_leaves_nothing(tmp_path: Path, number: signal.Signals
 def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None:
     mine = tmp_path / "config"
     mine.write_text("contexts: [{name: mine, context: {}}]\ncurrent-context: mine\n")
+    (tmp_path / "binaries").symlink_to(locate().folder)
     options = ("--kubeconfig", str(mine), "--pretend", "example.com/thing=2")
+    options += ("--binaries", str(tmp_path / "binaries"))
     with (
         running(tmp_path, *options) as one,
         running(tmp_path, "--no-operator", name="other") as other,
@@ -205,10 +207,14 @@ def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None
         assert "only-here" not in other.kubectl("get", "namespaces", "-o", "name")
         assert "tfjobs" not in other.kubectl("api-resources", "-o", "name")
         assert other.dev("down").code == 0
+        assert "`tfyard dev up --name other` starts it" in other.dev("kubectl", "get", "pods").err
         assert "only-here" in one.kubectl("get", "namespaces", "-o", "name")
+        server = one.folder.kubeconfig.read_text().split("server: ")[1].split()[0]
         os.kill(one.pid, signal.SIGKILL)
         (one.folder.path / "lock").write_text("1\n")
         one.up()
+        assert one.folder.settings().binaries == str(tmp_path / "binaries")
+        assert server in one.folder.kubeconfig.read_text(), "copies of the kubeconfig are still right"
         assert one.get("node", one.name)["status"]["allocatable"]["example.com/thing"] == "2"
         context = ("config", "--kubeconfig", str(mine), "current-context")
         assert one.kubectl(*context) == "tfyard-dev\n"

@@ -278,38 +278,56 @@ def test_a_task_that_ends_in_its_grace_period_is_reported_with_its_code(yard: Ya
     assert re.fullmatch(r"worker-0 ended with code 143, \d+\.\d s after SIGTERM", ended)
 
 
-def test_a_rehearsal_that_fails_since_others_die_with_the_task_names_the_restart_policy(yard: Yard) -> None:
-    """As the workers of MultiWorkerMirroredStrategy do; the wait for who does not stop is shown."""
-    leaves = """
-def leave(*_):
-    open("gone", "w")
-    sys.exit(143)
-signal.signal(signal.SIGTERM, signal.SIG_IGN if me == "worker-2" else leave)
+WAIT_FOR = """
 def wait_for(name):
     for _ in range(600):
         if os.path.exists(name): return
         time.sleep(.05)
-if me == "worker-0":
-    print("up", flush=True)
-    wait_for("gone")
-    sys.exit("connection reset by peer")
-if me == "worker-2":
-    print("up", flush=True)
+"""
+SAVES = f"""{WAIT_FOR}
+signal.signal(signal.SIGTERM, lambda *_: open("gone", "w").close())
+print("up", flush=True)
+wait_for("gone")
+sys.exit(42)
+"""
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_tasks_that_save_and_end_when_one_is_evicted_all_start_again_at_no_retry(
+    yard: Yard, together: bool
+) -> None:
+    """As with PreemptionCheckpointHandler: all workers end with 42, and the job goes on."""
+    yard.job(UP.format(SAVES), worker=2, success="all-workers", retries=0, together=together)
+    outcome = rehearsed(yard, "worker-1@{}", 2)
+    assert outcome.code == 0
+    codes = [event["code"] for event in outcome.of("ended")]
+    assert (codes.count(42), codes.count(0)) == (2, 2), "a replacement may have started before its peer ended"
+    assert outcome.status.get("restarts", 0) == 0
+    assert outcome.status["disruption"]["tasks"] == ["worker-1"]
+    assert outcome.status["disruption"]["restarted"]
+    assert kills(outcome)[-1].endswith("as TensorFlow does after it has saved a checkpoint")
+
+
+def test_the_wait_for_a_task_that_does_not_stop_is_shown(yard: Yard) -> None:
+    stays = """
+if me == "worker-1":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    open("gone", "w").close()
     wait_for("shown")
     sys.exit(0)
+wait_for("gone")
+sys.exit("connection reset by peer")
 """
 
     def is_shown(event: Event) -> None:
         if str(event.get("text")).startswith("waiting for"):
             yard.write("shown", "")
 
-    yard.job(UP.format(leaves), worker=3, success="all-workers")
-    outcome = rehearsed(yard, "worker-1@{}", 3, is_shown)
+    yard.job(UP.format(WAIT_FOR + stays), worker=2, success="all-workers")
+    outcome = yard.watch(is_shown)
     assert outcome.code == 1
-    assert kills(outcome)[-1].startswith("worker-1 was evicted, and worker-0 failed after it: ")
-    assert kills(outcome)[-1].endswith("the job needs `restart: on-failure`")
     (shown,) = [e["text"] for e in outcome.of("note") if e["text"].startswith("waiting for")]
-    assert re.fullmatch(r"waiting for worker-2 to stop: SIGTERM was sent, SIGKILL follows in [12]\d s", shown)
+    assert re.fullmatch(r"waiting for worker-1 to stop; SIGKILL follows in [12]\d s", shown)
 
 
 def test_a_job_ends_with_its_program_although_a_sidecar_never_would(yard: Yard) -> None:

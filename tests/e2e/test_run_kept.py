@@ -131,6 +131,21 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line(yard: Yard, command: 
     assert (done.returncode, done.stderr) == (1, "tfyard: No space left on device\n")
 
 
+@pytest.mark.parametrize("options", [(), ("-q",), ("-o", "json")])
+def test_a_run_whose_output_is_lost_on_a_full_disk_does_not_end_with_0(
+    yard: Yard, options: tuple[str, ...]
+) -> None:
+    yard.job("print('x')")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tfyard", "run", "job.yaml", *options],
+            cwd=yard.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "No space left on device: output of the run was lost; `tfyard runs logs t-" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_closed_output_does_not_end_the_run(yard: Yard) -> None:
     yard.job("pass")
     line = f"exec {sys.executable} -m tfyard run job.yaml >&- 2>&-"

@@ -190,7 +190,8 @@ time.sleep(1); open('done', 'w'); os._exit({code})
         done = yard.tfyard("run", "job.yaml")
         assert (yard.folder / "done").exists()
         assert done.returncode == code, done.stderr
-        assert "the run continues unrecorded" in done.stdout
+        assert "the run continues, but its logs and its record are incomplete" in done.stdout
+        assert re.search(r"\ndisk: .*No space left on device; logs and record are incomplete", done.stdout)
         assert "Traceback" not in done.stderr
         _, *told = yard.tfyard("runs").stdout.splitlines()[1].split()
         assert (told[0], told[-1]) == (phase, str(code))

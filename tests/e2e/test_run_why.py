@@ -81,6 +81,39 @@ def test_a_run_that_succeeds_without_one_of_its_tasks_says_why_that_failed(yard:
     assert "; evaluator-0 failed (tfyard why t-" in yard.tfyard("describe", "--local", "t").stdout
 
 
+def test_an_init_container_that_fails_is_named_and_its_log_is_shown(yard: Yard) -> None:
+    line = "echo looking; echo there is no data >&2; exit 3"
+    step = {"name": "prepare", "image": "example/train:1", "command": ["sh", "-c", line]}
+    yard.job("print('trained')", overlay={"spec": {"initContainers": [step]}})
+    done = yard.tfyard("run", "job.yaml", "-q")
+    answer = why(yard)
+    assert answer.sentence == "worker-0 ended with exit code 3: there is no data (its init container prepare)"
+    assert answer.causes[0].fix == "correct the init container prepare in the pod template"
+    assert answer.sentence in " ".join(done.stdout.split())
+    logs = yard.tfyard("logs", "--local", "t")
+    assert logs.stdout.splitlines() == ["looking", "there is no data"]
+    assert "its init container prepare failed (exit code 3)" in logs.stderr
+    assert "Error in init container prepare" in yard.tfyard("describe", "--local", "t").stdout
+
+
+def test_each_task_of_a_run_that_failed_is_listed_by_how_it_ended_itself(yard: Yard) -> None:
+    yard.job("raise SystemExit(3)", worker=2)
+    yard.tfyard("run", "job.yaml", "-q")
+    assert "0/2, 2 failed" in yard.tfyard("get", "--local").stdout
+    yard.job(EARLY, worker=2)
+    yard.tfyard("run", "job.yaml", "-q")
+    assert "1/2, 1 stopped" in yard.tfyard("get", "--local").stdout
+    told = yard.tfyard("why", "--local", "@latest")
+    assert "worker-1 still ran, and was stopped, when worker-0 ended" in told.stdout
+    assert "`success: all-workers`" in told.stdout
+
+
+EARLY = """
+import json, os, time
+time.sleep(60 * json.loads(os.environ["TF_CONFIG"])["task"]["index"])
+"""
+
+
 def why(yard: Yard) -> Answer:
     """As the command says it."""
     (folder,) = (yard.folder / ".tfyard" / "runs").iterdir()

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.running import ROOT
 from tests.e2e.conftest import Yard
+from tfyard import formats
 
 pytestmark = pytest.mark.processes
 
@@ -18,10 +20,10 @@ if "--job_name=ps" in sys.argv:
 """
 
 
-def told(yard: Yard, run: str, task: str) -> list[str]:
+def told(yard: Yard, run: str, task: str) -> list[Any]:
     (log,) = yard.folder.glob(f".tfyard/runs/{run}*/logs/{task}*")
     (line,) = [line for line in log.read_text().splitlines() if "told " in line]
-    words: list[str] = json.loads(line.partition("told ")[2])
+    words: list[Any] = json.loads(line.partition("told ")[2])
     return words
 
 
@@ -57,6 +59,48 @@ def test_a_plain_job_runs_as_one_worker(yard: Yard) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert told(yard, "mnist", "worker-0") == ["--steps", "5"]
     assert "\nazurefile: .tfyard/volumes/azureFile-tf\n" in done.stdout
+
+
+BOTH = {"name": "both", "image": "none", "worker": 2, "ps": 1}
+OWN = ["python", "-c", "import os; print('told', '[' + os.environ['TF_CONFIG'] + ']')"]
+SERVER = ["python", "-c", "import time; print('serves', flush=True); time.sleep(600)"]
+
+
+@pytest.mark.parametrize("form", ["plain", "legacy"])
+@pytest.mark.parametrize("ps", [1, {"run": SERVER}], ids=["one program", "own server"])
+def test_what_render_writes_for_a_cluster_runs_here_too(yard: Yard, form: str, ps: object) -> None:
+    """Without the wait for the names of a cluster, and with the roles that a script finds there by the index."""
+    words = {**BOTH, "ps": ps, "restart": "on-failure", "run": OWN}
+    yard.write("job.yaml", formats.to_yaml(words))
+    rendered = yard.tfyard("render", "job.yaml", "--as", form)
+    yard.write("rendered.yaml", rendered.stdout)
+    done = yard.tfyard("run", "rendered.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (config,) = told(yard, "both", "worker-1")
+    assert config["task"] == {"type": "worker", "index": 1}
+    assert {role: len(hosts) for role, hosts in config["cluster"].items()} == {"ps": 1, "worker": 2}
+    assert "the job ends when worker 0 ends; parameter servers are stopped then" in done.stderr
+    assert "tfyard-wait" not in done.stdout + done.stderr
+
+
+def test_args_are_the_command_if_they_begin_with_a_program(yard: Yard) -> None:
+    yard.write("train.py", TASK)
+    container = {
+        "name": "main",
+        "image": "example/train:1",
+        "args": ["python", str(yard.folder / "train.py"), "-a"],
+    }
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mnist"}, "spec": spec}
+    yard.write("job.json", json.dumps(job))
+    done = yard.tfyard("run", "job.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert told(yard, "mnist", "worker-0") == ["-a"]
+    assert "tfyard: changed: the args of worker are its command: python " in done.stderr
+    container["args"] = ["--steps", "5"]
+    yard.write("job.json", json.dumps(job))
+    refused = yard.tfyard("run", "job.json")
+    assert (refused.returncode, "has no command, and images are not used here" in refused.stderr) == (2, True)
 
 
 def test_workloads_that_cannot_run_are_refused_before_anything_starts(yard: Yard, tmp_path: Path) -> None:

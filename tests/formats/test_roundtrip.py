@@ -204,8 +204,14 @@ run_policies = options(
 )
 ANNOTATIONS = options(**{
     "tfyard.dev/dialect": st.just("tf1"), "tfyard.dev/services": st.just("none"),
-    "tfyard.dev/evaluator-grace": st.just("5m"), "own": names,
+    "tfyard.dev/evaluator-grace": st.just("5m"), "tfyard.dev/together": st.just("true"), "own": names,
 })  # fmt: skip
+
+
+def _is_together(manifest: dict[str, Any]) -> bool:
+    return "tfyard.dev/together" in manifest["metadata"].get("annotations", {})
+
+
 OTHERS = {"PS": replicas, "Evaluator": replicas}
 manifests = st.fixed_dictionaries({
     "apiVersion": st.sampled_from(["kubeflow.org/v1", "kubeflow.org/v1beta1"]),
@@ -221,7 +227,7 @@ manifests = st.fixed_dictionaries({
             "enableDynamicWorker": st.booleans(),
         },
     ),
-})  # fmt: skip
+}).filter(lambda each: not (_is_together(each) and each["spec"].get("enableDynamicWorker")))  # fmt: skip
 
 
 def plain(job: Job, without: dict[str, Any]) -> Job:

@@ -257,6 +257,11 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         f"{WORKER}.replicas", "TF_CONFIG would have 174,256 bytes; Linux allows at most 131,072",
         "use at most 2,255 Worker tasks, or shorter names",
     ),
+    "a TF_CONFIG over 128 KiB of the chief of elastic workers": (
+        tfjob({"Worker": replica(replicas=3000), "Chief": replica()}, enableDynamicWorker=True),
+        f"{WORKER}.replicas", "TF_CONFIG would have 174,310 bytes; Linux allows at most 131,072",
+        "use at most 2,254 Worker tasks, or shorter names",
+    ),
     "two ports of one number": (
         tfjob({"Worker": replica(container(ports=[PORT, {"containerPort": 2222}]))}),
         f"{INSIDE}[0].ports[1]", "must be unique: the port is given twice", "keep one of the two",
@@ -295,6 +300,18 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/dialect": "tf3"}}},
         "metadata.annotations[tfyard.dev/dialect]", "must be one of tf2, kubeflow, tf1",
         'did you mean "tf2"?',
+    ),
+    "together that is neither true nor false": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/together": "yes"}}},
+        "metadata.annotations[tfyard.dev/together]", "must be one of true, false", "",
+    ),
+    "workers that come and go together": (
+        {
+            **tfjob(enableDynamicWorker=True),
+            "metadata": {"name": "a", "annotations": {"tfyard.dev/together": "true"}},
+        },
+        "metadata.annotations[tfyard.dev/together]",
+        "must not be set with dynamic workers, which come and go without the others", "remove one of the two",
     ),
     "a grace that is no time": (
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/evaluator-grace": "soon"}}},
@@ -882,7 +899,7 @@ def test_a_doubtful_file_is_a_warning_and_the_job_is_read(case: tuple[Any, str, 
         tfjob(cleanPodPolicy="All", runPolicy={"cleanPodPolicy": "All"}),
         tfjob({"Worker": replica(container(), {"name": "side", "image": "b"})}),
         tfjob({"Worker": replica(container(ports=[PORT, {**PORT, "name": "udp", "protocol": "UDP"}]))}),
-        tfjob({"Worker": replica(replicas=2000)}, enableDynamicWorker=True),
+        tfjob({"Worker": replica(replicas=9000), "PS": replica()}, enableDynamicWorker=True),
         tfjob(name="x" * 54),
         jobfile(worker={"count": 2, "cpu": "500m", "gpu": 0}, keepFor=0),
         jobfile(volumes={"a": {"nfs": "[fd00::1]:/x", "at": "/a"}}),

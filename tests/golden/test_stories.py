@@ -162,8 +162,8 @@ TRAINED = replace(
     ),
     replica_statuses={
         "Chief": shown("chief", "1/1", succeeded=1),
-        "Worker": shown("worker", "1/1", succeeded=1, restarts=1),
-        "PS": shown("ps", "1/1", succeeded=1),
+        "Worker": shown("worker", "0/1, 1 stopped", succeeded=1, restarts=1),
+        "PS": shown("ps", "0/1, 1 stopped", succeeded=1),
     },
     tasks={"Chief": RoleMemory(finished="0"), "Worker": RoleMemory(attempts={"0": 1}, retries=1)},
     completion_time=at(99),
@@ -310,7 +310,7 @@ def test_a_worker_that_fails_for_good_fails_the_job_with_its_last_words() -> Non
             BOTH,
             phase="Failed",
             conditions=(MADE, replace(RUNS, status="False"), since(at(80), "Failed", text)),
-            replica_statuses={"Worker": shown("worker", "0/2", active=1, failed=1)},
+            replica_statuses={"Worker": shown("worker", "0/2, 1 failed", active=1, failed=1)},
             failure=Failure(cause="TaskFailed", task="worker-1", exit_code=1, message=text),
             endings=(
                 Ending(

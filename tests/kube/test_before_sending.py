@@ -1,4 +1,4 @@
-"""The check whether a request may be sent is made when it is sent, however long it waited."""
+"""The check whether a request may be sent is made when it is sent, however long it waited; and who waits."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tests.kube.answers import answering
 from tfyard import kube
-from tfyard.kube import Access, Client, ClusterEntry, Limits, before_sending, requests
+from tfyard.kube import Access, Client, ClusterEntry, Limits, before_sending, requests, waiting_at_most
 from tfyard.model.backoff import Backoff
 
 CREATE = requests.create("/pods", {})
@@ -33,7 +33,7 @@ class Server:
     """A server that notes requests; answers each with the next of `codes`, if it is not held."""
 
     def __init__(self, *codes: int) -> None:
-        self.codes, self.arrived = list(codes), 0
+        self.codes, self.arrived, self.retry_after = list(codes), 0, "0"
         self.may_answer = asyncio.Event()
         self.has_arrived = asyncio.Event()
 
@@ -42,7 +42,8 @@ class Server:
         self.has_arrived.set()
         await self.may_answer.wait()
         code = self.codes.pop(0) if self.codes else 200
-        return web.json_response({}, status=code, headers={"Retry-After": "0"} if code == 429 else {})
+        headers = {"Retry-After": self.retry_after} if code == 429 else {}
+        return web.json_response({}, status=code, headers=headers)
 
 
 async def send(client: Client, permission: Permission) -> None:
@@ -92,6 +93,19 @@ async def test_requests_outside_of_the_block_are_not_checked() -> None:
         permission.holds = False
         await client.send(CREATE)
     assert (server.arrived, permission.asked) == (2, 1)
+
+
+async def test_a_server_that_asks_for_a_long_wait_is_left_to_a_caller_who_can_say_so() -> None:
+    server = Server(429, 429)
+    server.may_answer.set()
+    async with answering(server) as cluster, Client(Access(cluster)) as client:
+        with waiting_at_most(5.0):
+            await client.send(CREATE)
+            assert server.arrived == 3, "short waits are not the caller's"
+            server.codes, server.retry_after = [429], "3600"
+            with pytest.raises(kube.TooManyRequests) as caught:
+                await client.send(CREATE)
+    assert (server.arrived, caught.value.retry_after) == (4, 60.0)
 
 
 async def test_a_refused_connection_is_reported_with_the_message_of_the_system() -> None:

@@ -145,6 +145,13 @@ def test_inline_data_wins_over_files(tmp_path: Path) -> None:
         material("not base64!", "")
 
 
+@pytest.mark.parametrize("content", [b"clusters: [", b"- a\n- b\n", b"\xff\xfe"])
+def test_a_kubeconfig_that_cannot_be_read_is_reported_with_its_name(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "config").write_bytes(content)
+    with pytest.raises(BadKubeconfig, match=rf"^{tmp_path}/config: "):
+        load({"KUBECONFIG": str(tmp_path / "config")})
+
+
 def test_parsing_is_pure_and_tolerates_nulls() -> None:
     assert parse("clusters: null\nusers: []\ncontexts: null\n", Path("/x")) == Config()
 

@@ -36,6 +36,13 @@ def test_summaries_are_where_the_job_says_or_where_they_are_found(
     assert folder(run, record) == volume
     assert folder(run, record, "/out/logs") == volume / "logs"
     assert folder(run, record, str(tmp_path)) == tmp_path
+    missing = tfyard("cp", f"t:{tmp_path}/job.yaml", "x", "--local", cwd=tmp_path)
+    assert missing.err.endswith(f"{tmp_path}/job.yaml is on this machine: no run is needed to copy it\n")
+    options = run.path / "asked.json"
+    before = options.read_text()
+    options.write_text(before.replace('"tensorboard": null', f'"tensorboard": "{tmp_path}"'))
+    assert folder(run, record) == tmp_path, "the folder that --tensorboard gave"
+    options.write_text(before)
     job = run.path / "job.yaml"
     job.write_text(f"{job.read_text()}tensorboard: /out/logs\n")
     assert folder(run, record) == volume / "logs"

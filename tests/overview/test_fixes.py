@@ -39,6 +39,10 @@ FIXES = {
         "`tfyard run SCRIPT --save job.yaml` writes a job file; there: `spread: prefer`",
         "`tfyard convert FILE --to jobfile` writes a job file; there: `spread: prefer`",
     ),
+    "job file: `success: all-workers`": (
+        "`tfyard run SCRIPT --save job.yaml` writes a job file; there: `success: all-workers`",
+        "TFJob: `successPolicy: AllWorkers`",
+    ),
     "kubectl uncordon a": ("kubectl uncordon a", "kubectl uncordon a"),
 }
 

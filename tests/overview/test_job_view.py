@@ -54,6 +54,26 @@ def test_a_pod_without_a_node_still_waits() -> None:
     assert cells == ("worker-0", "1", "Waiting", "3m00s", "", "", "", "Unschedulable", "")
 
 
+def test_a_task_whose_init_container_failed_names_it_and_is_prepared_no_longer() -> None:
+    failed = Attempt(
+        task="worker-0",
+        created=ago(60),
+        scheduled=ago(50),
+        started=ago(49),
+        finished=ago(45),
+        exit_code=3,
+        container="prepare",
+        reason="Error",
+        node="n",
+    )
+    told = "Error in init container prepare"
+    assert row(failed, NOW) == ("worker-0", "1", "Failed", "10m00s", "5m00s", "", "3", told, "n")
+    refused = Attempt(task="worker-0", created=ago(60), scheduled=ago(50), reason="OutOfcpu", node="n")
+    assert row(refused, NOW)[3:5] == ("10m00s", ""), (
+        "its node did not admit it, and it has no time of its end"
+    )
+
+
 def test_attempts_stand_in_the_order_of_the_tasks_and_what_is_seen_wins() -> None:
     remembered = [Attempt(task="worker-0", exit_code=1), Attempt(task="chief-0", exit_code=1)]
     seen = [

@@ -93,7 +93,7 @@ def test_a_lease_that_was_just_released_is_taken_by_the_next_leader() -> None:
 def test_a_task_that_fits_on_no_node_is_told_by_the_first_reason() -> None:
     assert report(trial(container=asking(memory="64Gi"))) == [
         "wrong worker: worker-0 and worker-1 ask for 64Gi memory, and the largest node has 32Gi"
-        " | job file: `memory: 32Gi` at most; --force if the cluster adds such nodes when they are needed"
+        " | job file: `memory: 32Gi` at most; submit it anyway if the cluster adds such nodes when they are needed"
     ]
     assert "no node offers nvidia.com/gpu" in report(trial(container=asking(**{"nvidia.com_gpu": "1"})))[0]
     assert "no node has the label disk=ssd" in report(trial(nodeSelector={"disk": "ssd"}))[0]

@@ -45,6 +45,14 @@ def test_a_failure_is_kept_with_its_times_its_code_and_its_last_words() -> None:
     )
 
 
+def test_the_init_container_that_failed_is_kept_and_named_in_the_failure() -> None:
+    failed = pod("worker-0", "Failed", exit_code=3, failed_init="prepare", message="no data", **RAN)
+    decided = look(job(workers(1)), failed, status=begun(job(workers(1))), now=at(10)).status
+    assert decided.endings[0].container == "prepare"
+    assert decided.failure is not None
+    assert "worker-0 (init container prepare) exited with code 3: no data" in decided.failure.message
+
+
 def test_attempts_count_pods_and_restarts_count_in_place() -> None:
     running = pod(
         "worker-0", restarts=3, exit_code=137, reason="OOMKilled", attempt=1, running_since=at(6), **RAN

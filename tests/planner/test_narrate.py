@@ -56,7 +56,7 @@ def test_the_event_of_a_pod_that_was_taken_away_says_so() -> None:
 
 def test_each_restart_is_an_event_though_the_job_is_restarting_already() -> None:
     asked = job(workers(1, "OnFailure"), servers(1, "OnFailure"))
-    status = look(asked, pod("worker-0", deleting=at(9)), pod("ps-0"), status=begun(asked)).status
+    status = look(asked, pod("worker-0", "Failed"), pod("ps-0"), status=begun(asked)).status
     second = look(asked, pod("ps-0", "Failed"), status=status)
     text = "job mnist is restarting because PS replica(s) failed."
     assert told(second) == [("Warning", "TFJobRestarting", text)]

@@ -34,7 +34,7 @@ class History(World):
 
     def __init__(self, job: Job, site: Site) -> None:
         super().__init__(job, site)
-        self.restarts = self.due = 0
+        self.restarts = self.due = self.disruptions = 0
         self.doomed: set[str] = set()
 
     def move(self, name: str, number: int, crash: str) -> None:
@@ -71,8 +71,8 @@ class History(World):
         assert status.is_finished == (status.completion_time is not None)
         assert status.is_finished or not was_finished, "an end is final"
         if not status.is_finished:
-            assert shown == self.restarts
-            assert limit is None or self.job.run_policy.suspend or self.restarts <= limit
+            assert shown == self.restarts or (self.disruptions and shown < self.restarts)
+            assert limit is None or self.job.run_policy.suspend or shown <= limit
         elif (
             status.failure is not None and status.failure.cause == "BackoffLimitExceeded" and not was_finished
         ):
@@ -154,6 +154,7 @@ class History(World):
     def do_evict(self, number: int) -> bool:
         if pod := self.choose(number, "Running"):
             self.change(pod.name, phase="Failed", exit_code=(None, 137)[number % 2], disrupted=True)
+            self.disruptions += self.job.size > 1
         return False
 
     def do_delete(self, number: int) -> bool:
@@ -161,6 +162,7 @@ class History(World):
             self.look("")
             if pod.name in self.pods:
                 self.delete(pod.name)
+                self.disruptions += self.job.size > 1
         return False
 
     def do_end(self, number: int) -> bool:
@@ -174,6 +176,7 @@ class History(World):
         self.look("")
         if pod := self.choose(number, "Running", "Pending", "Succeeded"):
             del self.pods[pod.name]
+            self.disruptions += self.job.size > 1
         return True
 
     def do_scale(self, number: int) -> bool:

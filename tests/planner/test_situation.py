@@ -10,7 +10,20 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from tfyard.model import Job, Observed
-from tfyard.planner import Site, deadline, endings, gang, kueue, plan, restart, success, suspend, waiting
+from tfyard.planner import (
+    Site,
+    deadline,
+    disruption,
+    endings,
+    gang,
+    kueue,
+    plan,
+    restart,
+    success,
+    suspend,
+    together,
+    waiting,
+)
 from tfyard.planner.decide import decide
 from tfyard.planner.situation import Situation, survey
 
@@ -25,7 +38,9 @@ POLICIES: dict[str, Callable[[Situation], Any]] = {
     "success": lambda s: (success.has_succeeded(s), success.is_running(s, waiting.review(s).crashing)),
     "suspend": lambda s: (list(suspend.pods_to_remember(s)), list(suspend.pods_still_leaving(s))),
     "endings": lambda s: endings.remember(s, restart.judge(s).over),
-    "plan": lambda s: list(plan.plan(s, gang.review(s))),
+    "plan": lambda s: list(plan.plan(s, gang.review(s), is_held=together.is_held(s, s.before.disruption))),
+    "disruption": disruption.review,
+    "together": lambda s: together.review(disruption.review(s), restart.judge(s)),
 }
 
 

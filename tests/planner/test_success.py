@@ -203,3 +203,39 @@ def test_tasks_that_still_run_when_the_job_succeeds_are_counted_as_succeeded() -
     seen = [pod("worker-0", "Succeeded"), *pods("ps-0", "ps-1")]
     counts = look(trained, *seen, status=begun(trained)).status.replica_statuses
     assert [(c.active, c.succeeded) for c in counts.values()] == [(0, 1), (0, 2)]
+
+
+RESULTS = {
+    "workers that are stopped, and a server": (
+        job(workers(3), servers(1), clean="Running"),
+        [pod("worker-0", "Succeeded"), *pods("worker-1", "worker-2", "ps-0")],
+        {"Worker": ("1/3, 2 stopped", 3), "PS": ("0/1, 1 stopped", 1)},
+    ),
+    "one that has not begun is stopped, too": (
+        job(workers(2), clean="All"),
+        [pod("worker-0", "Succeeded"), pod("worker-1", "Pending")],
+        {"Worker": ("1/2, 1 stopped", 1)},
+    ),
+    "who may go on is not stopped": (
+        job(workers(2), clean="None"),
+        [pod("worker-0", "Succeeded"), pod("worker-1", ready=True)],
+        {"Worker": ("2/2", 2)},
+    ),
+    "an evaluator in its grace period goes on": (
+        job(workers(1), evaluator(), clean="Running", evaluator_grace=60),
+        [pod("worker-0", "Succeeded"), pod("evaluator-0", ready=True)],
+        {"Worker": ("1/1", 1), "Evaluator": ("1/1", 1)},
+    ),
+    "one fails the job, and the other is stopped": (
+        job(workers(2), clean="Running"),
+        [pod("worker-0", "Failed", exit_code=1), pod("worker-1", ready=True)],
+        {"Worker": ("0/2, 1 failed, 1 stopped", 0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_the_end_of_a_job_shows_what_became_of_its_tasks_and_counts_as_upstream_does(case: str) -> None:
+    asked, there, expected = RESULTS[case]
+    roles = look(asked, *there, status=begun(asked)).status.replica_statuses
+    assert {name: (each.ready, each.succeeded) for name, each in roles.items()} == expected

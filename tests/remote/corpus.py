@@ -69,9 +69,11 @@ OF_SERVER = {
     "low": "a pod that the scheduler preempts",
     "doomed": "a node that gets a NoExecute taint",
     "late": "a job that runs longer than its deadline",
+    "cut": "a worker that still runs when the first one ends the job",
     "drained": "a pod that is being evicted through the API",
     "replaced": "a pod that was evicted through the API, and runs again",
     "removed": "a pod that was deleted, and runs again",
+    "vanished": "a pod that was deleted without a grace period, and runs again",
 }
 OF_SCRIPT = {
     "admission": "a queue of Kueue without quota for a job",
@@ -117,6 +119,8 @@ OF_KUBELET = {
     "startup": "a startup probe that fails",
     "readiness": "a readiness probe that fails",
     "prepared": "an init container that fails",
+    "hanging": "an init container that does not end",
+    "feeder": "a container beside the training one that fails",
     "preparing": "an init container that fails again and again",
     "preparation": "an init container whose command is not in the image",
     "secret": "a Secret that does not exist, for a variable",

@@ -153,7 +153,7 @@ async def take_the_name(yard: Bench) -> None:
 
 async def scale_beyond_tf_config(yard: Bench) -> None:
     await yard.phase("Running", "edited")
-    scale = {"spec": {"replicas": 9000}}
+    scale = {"spec": {"replicas": 2400}}  # with a namespace of one letter, TF_CONFIG could list them
     await yard.client.send(requests.patch(TFJOBS.path(yard.namespace, "edited", "scale"), scale))
 
 
@@ -356,19 +356,23 @@ def drain(name: str) -> Step:
     return ask
 
 
-async def delete_pod(yard: Bench) -> None:
-    """And wait until its successor runs."""
-    await yard.phase("Running", "removed")
-    path = requests.PODS.path(yard.namespace, "removed-worker-0")
-    first: Any = await yard.client.send(requests.get(path))
-    await yard.client.send(requests.delete(path))
+def delete_pod(name: str, grace: int | None = None) -> Step:
+    """And wait until its successor runs. It is gone before the operator looks at its job again."""
 
-    async def is_replaced() -> None:
-        now: Any = await yard.client.send(requests.get(path))
-        assert now["metadata"]["uid"] != first["metadata"]["uid"]
-        assert now["status"]["phase"] == "Running"
+    async def delete(yard: Bench) -> None:
+        await yard.phase("Running", name)
+        path = requests.PODS.path(yard.namespace, f"{name}-worker-0")
+        first: Any = await yard.client.send(requests.get(path))
+        await yard.client.send(requests.delete(path, grace=grace))
 
-    await eventually(is_replaced)
+        async def is_replaced() -> None:
+            now: Any = await yard.client.send(requests.get(path))
+            assert now["metadata"]["uid"] != first["metadata"]["uid"]
+            assert now["status"]["phase"] == "Running"
+
+        await eventually(is_replaced)
+
+    return delete
 
 
 async def is_back(yard: Bench) -> None:
@@ -560,6 +564,15 @@ KUBELETS = (
         after=fail_afterwards,
     ),
     Situation(
+        name="cut",
+        kind="cut-off",
+        words="worker-1 still ran, and was stopped, when worker-0 ended",
+        fix="TFJob: `successPolicy: AllWorkers`",
+        code=0,
+        job={"size": 2, "policy": {"cleanPodPolicy": "Running"}},
+        script=first_succeeds,
+    ),
+    Situation(
         name="memory",
         kind="out-of-memory",
         words="worker-0 used more than the memory limit of 8Gi, and the kernel killed it (OOMKilled)",
@@ -625,8 +638,15 @@ KUBELETS = (
         kind="deleted",
         words="worker-0: its pod was deleted",
         code=0,
-        script=Script(stop_after=2.0),  # long enough for the operator to see what ended it
-        after=delete_pod,
+        after=delete_pod("removed"),
+        fix="it runs again, and that costs no retry",
+    ),
+    Situation(
+        name="vanished",
+        kind="deleted",
+        words="worker-0: its pod was deleted",
+        code=0,
+        after=delete_pod("vanished", grace=0),
         fix="it runs again, and that costs no retry",
     ),
     Situation(

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from tests.cli.test_describe import permit
 from tests.remote.admission import kueue
-from tfyard.errors import Usage
+from tfyard.errors import NotPossible, Usage
 from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE, RERUN_OF
 from tfyard.remote import actions, jobs, reruns
-from tfyard.remote.actions import NotPossible
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.remote.job_objects import JOB_UID
 from tfyard.remote.jobs import Found
@@ -295,6 +294,10 @@ REFUSED: dict[str, tuple[Callable[[Yard], Any], str]] = {
     "stopped": (
         lambda yard: actions.restart(yard.client, yard.job("x", runPolicy={"suspend": True}), []),
         "x is stopped; `tfyard resume x`",
+    ),
+    "nothing left": (
+        lambda yard: actions.scale(yard.client, yard.job("x"), {"Worker": 0, "Chief": 0}),
+        "x would have no task: a job has at least one; `tfyard stop x` stops it, `tfyard delete x` deletes it",
     ),
     "gang": (
         lambda yard: actions.scale(

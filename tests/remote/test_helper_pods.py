@@ -59,6 +59,30 @@ async def test_a_helper_goes_with_its_caller_and_one_that_was_left_goes_with_the
         await node.until_no_helper()
 
 
+@pytest.mark.cluster
+@pytest.mark.processes
+async def test_a_helper_stays_with_its_client_and_ends_soon_after_that_was_killed(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfyard.remote.helper_pods.ALONE", 2.4)
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        await node.claim()
+        helper = replace(HELPER, namespace=namespace, owner=(await node.job()).manifest)
+        async with running(node.client, helper, say) as name:
+            await asyncio.sleep(5)
+            [pod] = await node.helpers()
+            assert (pod["metadata"]["name"], pod["status"]["phase"]) == (name, "Running")
+        await node.until_no_helper()
+        left = manifest(helper, "left")  # by a client that was killed
+        await node.client.send(requests.create(requests.PODS.path(namespace), left))
+        await node.until_helper_runs()
+
+        async def ended() -> None:
+            assert [each["status"]["phase"] for each in await node.helpers()] == ["Succeeded"]
+
+        await eventually(ended)
+
+
 async def leave_one(node: CopyNode) -> None:
     """As a client does that is killed."""
     old = manifest(replace(HELPER, namespace=node.namespace, mounts=(), argv=("false",)), "old")
@@ -122,7 +146,8 @@ def test_a_helper_runs_as_the_user_of_the_job_and_does_not_look_like_a_task() ->
     plain = manifest(HELPER, "x")
     assert plain["spec"]["securityContext"]["runAsUser"] == USER
     assert plain["metadata"]["labels"] == {LABEL: "test", "app.kubernetes.io/managed-by": "tfyard"}
-    assert [each["persistentVolumeClaim"]["claimName"] for each in plain["spec"]["volumes"]] == ["out"]
+    claims = [each["persistentVolumeClaim"] for each in plain["spec"]["volumes"] if each["name"] != "signs"]
+    assert [each["claimName"] for each in claims] == ["out"]
     spec = {
         "securityContext": {"runAsUser": 7, "fsGroup": 8},
         "tolerations": [{"operator": "Exists"}],

@@ -32,6 +32,7 @@ RUNNING, FOREIGN, JOBS = (
 )
 RUNS, GANG, KUBELET = "tests.e2e.test_run_why", "tests.controller.test_gang", "tests.cluster.test_why"
 FIXES = "tests.remote.test_fixes"
+LOST = "tests.controller.test_faults_lost"
 POLICIES = "tests.controller.test_faults_policies"
 PROOFS = {
     "1 image cannot be pulled": Proof(situations="pull private misnamed never"),
@@ -79,8 +80,22 @@ PROOFS = {
     "17 evicted, or killed by a probe": Proof(
         situations="evicted", tests={f"{KUBELET}.test_what_a_kubelet_says_is_explained": "probe"}
     ),
+    "other containers than the training one": Proof(
+        tests={
+            f"{KUBELET}.test_what_a_kubelet_says_is_explained": "init-container sidecar not-ready",
+            f"{KUBELET}.test_packages_that_cannot_be_installed_are_told_and_the_job_runs_when_their_file_is_"
+            "corrected": "program-error",
+        }
+    ),
     "18 drained, preempted, node lost": Proof(
-        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed"
+        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed vanished"
+    ),
+    "another task was taken away": Proof(
+        tests={
+            f"{LOST}.test_workers_that_save_together_and_exit_with_42_run_again_together_without_a_retry": (
+                "peer-lost"
+            )
+        }
     ),
     "deleted, and held by a finalizer": Proof(
         tests={f"{FIXES}.test_a_deleted_job_that_a_finalizer_holds_is_not_one_that_runs": "deletion"}
@@ -105,7 +120,7 @@ PROOFS = {
         situations="port", programs="address-in-use", tests={f"{RUNS}.test_a_port_that_another_process_has": ""}
     ),
     "22 volume not writable": Proof(programs="volume-not-writable"),
-    "23 deadline, retries, crash loop": Proof(situations="late retries loop"),
+    "23 deadline, retries, crash loop": Proof(situations="late retries loop cut"),
     "24 name too long, CRD of another version": Proof(
         tests={
             f"{JOBS}.test_what_the_crd_refuses_is_told_when_it_is_applied_and_submitted": "",

@@ -1,4 +1,7 @@
-"""docs/python.md says what is: its examples run, and type checkers accept them."""
+"""docs/python.md says what is: its examples run from the first to the last, and type checkers accept them.
+
+Here they run without those about a cluster; tests/cluster/test_python.py runs all of them.
+"""
 
 import os
 import re
@@ -16,52 +19,56 @@ BLOCK = re.compile(r"```python(?: ([\w= .]+))?\n(.*?)```", re.DOTALL)
 JOB = "name: train\nimage: example/train:1\ncode: .\nrun: python train.py\nworker: 1\n"
 
 
-def blocks(kind: str) -> str:
-    """The examples of one kind, as one program."""
-    return "\n".join(text for found, text in BLOCK.findall(PAGE) if found == kind)
+def blocks(*kinds: str) -> str:
+    """The examples of these kinds in the order of the page, as one program."""
+    return "\n".join(text for kind, text in BLOCK.findall(PAGE) if kind in kinds)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "train.py").write_text(blocks("file=train.py"))
-    (tmp_path / "job.yaml").write_text(JOB)
-    return tmp_path
+    return prepared(tmp_path)
 
 
-def python(*words: str, cwd: Path) -> str:
-    env = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"} | {"HOME": str(cwd)}
+def prepared(folder: Path) -> Path:
+    """A folder with the files that the examples use."""
+    (folder / "train.py").write_text(blocks("file=train.py"))
+    (folder / "job.yaml").write_text(JOB)
+    return folder
+
+
+def python(*words: str, cwd: Path, kubeconfig: str = "") -> str:
+    env = os.environ | {"HOME": str(cwd), "KUBECONFIG": kubeconfig}
     command = [sys.executable, *words]
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+def printed(folder: Path, program: str, kubeconfig: str = "") -> str:
+    """What the examples print; what the page says of those without a cluster is in it."""
+    (folder / "example.py").write_text(program)
+    output = python("example.py", cwd=folder, kubeconfig=kubeconfig)
+    assert "worker-0 1 Step: 20, loss: 0.0115\n" in output
+    assert "\nSucceeded 0\n" in output
+    assert "memory: must be a quantity; for example 8Gi or 500M\ngpus: unknown field 'gpus'" in output
+    assert "could not convert string to float: 'fast'" in output
+    assert output.endswith("\nSucceeded\n"), "the last example, with asyncio"
+    return output
+
+
 @pytest.mark.long
 def test_the_examples_run_and_print_what_the_page_says(folder: Path) -> None:
-    (folder / "example.py").write_text(blocks(""))
-    printed = python("example.py", cwd=folder)
-    assert "worker-0 1 Step: 20, loss: 0.0115\n" in printed
-    assert "\nSucceeded 0\n" in printed
-    assert "memory: must be a quantity; for example 8Gi or 500M\ngpus: unknown field 'gpus'" in printed
-    assert "could not convert string to float: 'fast'" in printed
-
-
-@pytest.mark.long
-def test_the_asynchronous_example_runs(folder: Path) -> None:
-    (folder / "example.py").write_text(blocks("async"))
-    assert "Succeeded\n" in python("example.py", cwd=folder)
+    printed(folder, blocks("", "async"))
 
 
 @pytest.mark.long
 def test_type_checkers_accept_the_examples(folder: Path) -> None:
     """All but the mistake that one of them shows."""
-    program = blocks("").replace('memory="lots", gpus=1', 'memory="lots"')
+    program = blocks("", "ports", "cluster", "async").replace('memory="lots", gpus=1', 'memory="lots"')
     (folder / "example.py").write_text(program)
-    (folder / "coroutines.py").write_text(blocks("async"))
     cache = f"--cache-dir={ROOT / '.mypy_cache'}"
     words = ["-m", "mypy", "--strict", "--no-incremental" if not (ROOT / ".mypy_cache").exists() else cache]
-    for name in ("example.py", "coroutines.py"):
-        assert "Success" in python(*words, name, cwd=folder)
+    assert "Success" in python(*words, "example.py", cwd=folder)
 
 
 @pytest.mark.long

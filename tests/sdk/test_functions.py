@@ -46,5 +46,11 @@ def test_a_script_is_submitted_with_its_folder_and_a_volume_for_what_it_writes(
             tfyard.submit(big, **where)  # inside a running event loop
         return str(caught.value)
 
-    assert "cpu" in asyncio.run(refused())
+    text = asyncio.run(refused())
+    assert text.startswith("nothing was submitted; force=True submits it anyway:\n")
+    assert "cpu" in text
+    assert "--" not in text
+    (place.folder.parent / "other.py").touch()
+    with pytest.raises(tfyard.Usage, match="is outside of this folder, which becomes the code of the job"):
+        tfyard.submit("../other.py", **where)
     assert [each.name for each in tfyard.runs(**where)] == ["train"]

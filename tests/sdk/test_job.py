@@ -41,6 +41,13 @@ def test_a_script_may_have_no_workers_of_its_own() -> None:
     assert tfyard.Job("train.py").tasks == ["worker-0"]
 
 
+def test_a_script_of_another_folder_runs_in_this_one(folder: Path) -> None:
+    (folder.parent / "other.py").touch()
+    words = words_of(tfyard.Job("../other.py"))
+    assert (words["run"], words["workdir"]) == (["python", "../other.py"], str(folder))
+    assert "code" not in words
+
+
 def test_a_module_is_run_by_python() -> None:
     assert words_of(tfyard.Job(module="pkg.train"))["run"] == ["python", "-m", "pkg.train"]
     assert tfyard.Job(module="pkg.train").name == "train"
@@ -95,13 +102,13 @@ def test_problems_of_a_file_are_told_with_their_lines(folder: Path) -> None:
         ("absent.yaml", {}, "absent.yaml: file not found"),
         ("-", {}, "-: a Job is not read from standard input"),
         ("absent.py", {}, "absent.py: file not found"),
-        ("../train.py", {}, "is outside of this folder"),
+        ("../train.py", {"code": "."}, "is outside of this folder"),
         ("train.py", {"module": "a"}, "module: give either train.py or a module"),
         ("train.py", {"run": "a"}, "run: give either a script or module, or the word run"),
         (None, {"run": "a", "args": ["b"]}, "args: they are for a script or module"),
         ("job.yaml", {"memory": "1Gi"}, "memory: job.yaml says this itself; change it there"),
-        ("job.yaml", {"worker": {"count": 2}}, "must be a number from 0"),
-        ("job.yaml", {"name": "Wrong"}, "must be lower-case letters"),
+        ("job.yaml", {"worker": {"count": 2}}, r"^worker=\{'count': 2\}: must be a number from 0"),
+        ("job.yaml", {"name": "Wrong"}, "^name='Wrong': must be lower-case letters"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -19,7 +19,7 @@ def test_it_has_a_file_words_variables_and_arguments() -> None:
         "env": {"LR": "0.1", "A": "b c"},
         "args": ["--steps", "100", "x=1"],
     }
-    assert magic.read("") == magic.Cell()
+    assert magic.read("") == magic.Cell(file="", words={})
 
 
 @pytest.mark.parametrize(

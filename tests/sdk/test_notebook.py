@@ -44,7 +44,7 @@ def html(outputs: Any) -> str:
     return "".join(each["data"]["text/html"] for each in outputs if "text/html" in each.get("data", {}))
 
 
-def test_a_cell_becomes_a_file_and_runs_and_its_value_is_the_run(folder: Path) -> None:
+def test_a_cell_runs_and_its_value_is_the_run_which_keeps_the_cell(folder: Path) -> None:
     first, second, third = executed(
         "%load_ext tfyard", f"%%tfyard worker=2 --env LR=0.1\n{TRAIN}", "print(_.name, _.exit_code)"
     )
@@ -52,8 +52,43 @@ def test_a_cell_becomes_a_file_and_runs_and_its_value_is_the_run(folder: Path) -
     lines = streamed(second).splitlines()
     assert "worker-0 │ Step: 1, loss: 0.5" in lines
     assert "Succeeded" in html(second)
-    assert (folder / "cell.py").read_text().splitlines()[1:] == TRAIN.splitlines()
+    (kept,) = folder.glob(".tfyard/runs/cell-*/source/cell.py")
+    assert kept.read_text().splitlines()[1:] == TRAIN.splitlines()
+    assert not (folder / "cell.py").exists()
     assert streamed(third).startswith("cell-")
+
+
+FIRST = """%%tfyard train.py restart=on-failure --background -- --name 'a b'
+import os, pathlib, sys, time
+import beside
+begun = pathlib.Path('begun')
+print('first cell', beside.WORD, sys.argv[1:], flush=True)
+if not begun.exists():
+    begun.touch()
+    while not os.path.exists('second'): time.sleep(.05)
+    sys.exit(1)
+"""
+SECOND = "%%tfyard train.py\nimport pathlib; pathlib.Path('second').touch(); print('second cell')"
+AGAIN = "again = first.rerun(); again.wait(); print([line.text for line in again.logs()])"
+
+
+def test_a_run_never_gets_the_program_of_another_cell(folder: Path) -> None:
+    """Not even if both write the same file, and the first run restarts its task later, or is run again."""
+    (folder / "beside.py").write_text("WORD = 'finds modules of the folder'")
+    outputs = executed(
+        "%load_ext tfyard",
+        FIRST,
+        "first = _",
+        "import os, time\nwhile not os.path.exists('begun'): time.sleep(.05)",
+        SECOND,
+        "first.wait(); print([line.text for line in first.logs(attempt='all')])",
+        AGAIN,
+    )
+    said = "first cell finds modules of the folder ['--name', 'a b']"
+    assert streamed(outputs[4]) == "worker-0 │ second cell\n"
+    assert streamed(outputs[5]) == f"{[said, said]}\n"
+    assert streamed(outputs[6]) == f"{[said]}\n"
+    assert "second cell" in (folder / "train.py").read_text()
 
 
 @pytest.mark.long

@@ -70,6 +70,13 @@ def test_a_run_tells_its_lines_its_metrics_and_its_end(folder: Path) -> None:
     assert [each["reason"] for each in run.events()][-1] == "TFJobSucceeded"
     with pytest.raises(tfyard.Usage, match="the job has no task or role 'ps'"):
         run.logs(role="ps")  # at once, not with the first line
+    with pytest.raises(tfyard.Usage, match="the job has no task or role 'loss'"):
+        run.metrics("loss")
+    assert run.metrics("worker") == run.metrics("worker-0", "worker-1")
+    with pytest.raises(tfyard.Usage, match=r"until='runing': unknown; did you mean running\?"):
+        run.wait(until="runing")  # type: ignore[arg-type]
+    with pytest.raises(tfyard.Usage, match=r"^attempt 0: must be a number from 1"):
+        run.logs(attempt=0)
     assert [line.text for line in run.logs(since="10m")] == [line.text for line in run.logs()]
     assert all(line.time for line in run.logs())
     with pytest.raises(tfyard.TfyardError, match=f"{run.name} has no summaries in "), run.tensorboard():
@@ -92,7 +99,8 @@ def test_a_wait_has_a_timeout_and_the_run_goes_on(folder: Path) -> None:
     run = tfyard.run("train.py")
     with pytest.raises(tfyard.WaitTimeout, match=r"is \w+, not succeeded"):
         run.wait(0.2)
-    assert run.wait("1m", until="running") is run
+    assert run.wait("1m", until="running").status == "Running"
+    assert run.exec("true").exit_code == 0, "its process can be entered"
     (folder / "hold").unlink()
     assert run.wait("1m").status == "Succeeded"
 
@@ -129,7 +137,7 @@ def test_what_a_run_is_given_is_not_among_the_arguments_of_its_process(folder: P
 
 
 def test_what_only_a_run_can_find_wrong_is_the_error_of_the_terminal() -> None:
-    with pytest.raises(tfyard.Usage, match="--mount data: the job has no volume of this name"):
+    with pytest.raises(tfyard.Usage, match=r"^mount data: the job has no volume of this name"):
         tfyard.run("train.py", mount={"data": "."})
     assert not Path(".tfyard").exists()
 
@@ -204,7 +212,8 @@ COUNTS = """
 import pathlib, sys, time
 path = pathlib.Path("/out/count")
 count = int(path.read_text()) + 1 if path.exists() else 1
-path.write_text(str(count))
+(new := path.with_name(f"count.{time.time_ns()}")).write_text(str(count))
+new.replace(path)  # two tasks may do this at the same time
 print("start", count, flush=True)
 time.sleep(0 if len(sys.argv) > 1 or count > 2 else 600)
 """
@@ -231,7 +240,14 @@ def test_a_run_is_restarted_stopped_resumed_repeated_and_deleted(folder: Path) -
     again = run.rerun(worker=2, env={"A": "b"}).wait("1m")
     assert again.tasks == ["worker-0", "worker-1"]
     assert int((again.get("/out/count", to=folder / "got")).read_text()) >= 4
-    with pytest.raises(tfyard.Usage, match="whose tasks know each other from the start"):
+    brought = again.get("/out")
+    assert (brought.resolve(), (brought / "count").exists()) == ((folder / "out").resolve(), True)
+    assert (brought / ".gitignore").read_text().endswith("\n*\n"), "it is not code of the next job"
+    with pytest.raises(tfyard.Usage, match=r"^worker=x: must be a number from 0 to 100000, as in worker=4"):
+        again.rerun(worker="x")  # type: ignore[arg-type]
+    with pytest.raises(tfyard.Usage, match=r"^name='No': must be lower-case"):
+        again.rerun(name="No")
+    with pytest.raises(tfyard.TfyardError, match="whose tasks know each other from the start"):
         again.scale(worker=3)
     with pytest.raises(tfyard.Usage, match="is not on a volume that is kept"):
         again.get("/elsewhere", to=folder)
@@ -252,7 +268,9 @@ def test_a_run_is_stopped_and_its_folder_may_be_left(folder: Path, monkeypatch: 
     assert listed == tfyard.Executed(0, "train.py\n", "")
     with pytest.raises(tfyard.Usage, match="the job has no task or role 'ps-0'"):
         run.exec("true", task="ps-0")
-    with pytest.raises(tfyard.Usage, match=r"runs on this machine: its ports are at 127\.0\.0\.1 already"):
+    with pytest.raises(
+        tfyard.TfyardError, match=r"runs on this machine: its ports are at 127\.0\.0\.1 already"
+    ):
         run.port_forward("worker-0", 80)
     assert run.stop().status == "Stopped"
     with pytest.raises(tfyard.TfyardError, match=r"worker-0 of train-.* is not running"):

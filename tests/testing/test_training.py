@@ -23,6 +23,11 @@ def test_it_refuses_a_folder_without_data(tfyard_run):
     assert run.status == "Failed"
     assert "no data in /nowhere" in run.why().text
 
+def test_it_fails(tfyard_run):
+    tfyard_run("train.py", env={"DATA": "/nowhere"})  # the line that failed
+
+def test_it_is_written_wrongly(tfyard_run):
+    tfyard_run("train.py", memory="lots")  # this one, too
 """
 MORE = """
 import pytest
@@ -42,7 +47,10 @@ def test_what_takes_too_long_is_stopped(tfyard_run):
 def test_a_project_tests_its_training(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(train=TRAIN, test_train=TESTS)
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", "test_train.py").assert_outcomes(passed=2)
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "test_train.py")
+    done.assert_outcomes(passed=2, failed=2)
+    done.stdout.fnmatch_lines(["> *# the line that failed", "E *no data in /nowhere*", "> *# this one, too"])
+    done.stdout.no_fnmatch_line("*tfyard/*.py:*")
     assert not (pytester.path / ".tfyard").exists(), "records are kept in a temporary folder"
 
 

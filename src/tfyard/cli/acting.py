@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tfyard.cli import target
-from tfyard.errors import Interrupted, TfyardError
+from tfyard.errors import Interrupted, TfyardError, Usage
 from tfyard.node import launch
 from tfyard.overview.wording import harmless
 from tfyard.sdk.place import Done, Intent
@@ -41,21 +41,29 @@ class Declined(TfyardError):
     """The user has not confirmed the action."""
 
 
-def carry_out(intent: Intent, yes: bool, timeout: float | None = None, *, quiet: bool = False) -> None:
-    """Print, confirm and perform an action. `timeout`: seconds to wait for its end; None: do not wait. A job that
+def carry_out(*intents: Intent, yes: bool, timeout: float | None = None, quiet: bool = False) -> None:
+    """Print, confirm and perform actions. `timeout`: seconds to wait for their end; None: do not wait. A job that
     runs in the foreground, `quiet` or not, sets the exit code of this command."""
-    if intent.in_foreground:
-        sys.exit(_run_here(intent, quiet))
-    if intent.perform is None:
-        click.echo(f"{intent.title} unchanged: {'; '.join(intent.notes)}")
-        return
-    announce(intent)
-    if intent.goes:
-        confirm(yes)
-    wait(intent, perform(intent), timeout)
+    if foreground := next((intent for intent in intents if intent.in_foreground), None):
+        if len(intents) > 1:
+            raise Usage(
+                f"{foreground.name} runs on this machine, in the foreground: name no other job with it"
+            )
+        sys.exit(_run_here(foreground, quiet))
+    for intent in intents:
+        if intent.perform is None:
+            click.echo(f"{intent.title} unchanged: {'; '.join(intent.notes)}")
+    actions = [intent for intent in intents if intent.perform]
+    for intent in actions:
+        _announce(intent)
+    if any(intent.goes for intent in actions):
+        _confirm(yes)
+    started = [(intent, _perform(intent)) for intent in actions]
+    for intent, done in started:
+        _wait(intent, done, timeout)
 
 
-def announce(intent: Intent) -> None:
+def _announce(intent: Intent) -> None:
     """Print to standard error what the action would do."""
     click.echo(harmless(intent.heading), err=True)
     parts: tuple[tuple[str, Sequence[str]], ...] = (
@@ -68,7 +76,7 @@ def announce(intent: Intent) -> None:
             click.echo(f"  {word:<7}{harmless(text)}", err=True)
 
 
-def confirm(yes: bool) -> None:
+def _confirm(yes: bool) -> None:
     """Ask for confirmation; without a terminal, as with kubectl, nothing is asked."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
@@ -76,14 +84,14 @@ def confirm(yes: bool) -> None:
         raise Declined("nothing was changed")
 
 
-def perform(intent: Intent) -> Done:
+def _perform(intent: Intent) -> Done:
     done = intent.perform() if intent.perform else Done()
     if done.text:
         click.echo(done.text)
     return done
 
 
-def wait(intent: Intent, done: Done, timeout: float | None) -> None:
+def _wait(intent: Intent, done: Done, timeout: float | None) -> None:
     if timeout is None and not done.is_waited_for:
         return
     with _interruptible(f"{intent.name}: this ends the wait only; {done.goes_on}"):

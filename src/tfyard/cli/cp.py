@@ -58,7 +58,7 @@ def command(
       tfyard cp @latest:/out/model . --local     # from the last run on this machine
     """
     job, copy = _read(source, destination, HelperOptions(image=helper_image, user=helper_user))
-    place = target.find(job, options)
+    place = target.find(job, options, whole=copy.is_upload)
     interrupts.exit_by_exception()
     with progress_bar.shown() as progress:
         copied = place.copy(copy, progress)

@@ -1,41 +1,55 @@
 """`tfyard describe`: prints everything that is known about a job."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from tfyard.cli import cluster, interrupts, offers, target
+from tfyard.cli import cluster, interrupts, output, several
+from tfyard.errors import Usage
 from tfyard.overview.job_view import lines
 from tfyard.overview.wording import harmless
-from tfyard.sdk.place import HelperOptions
+from tfyard.sdk.place import HelperOptions, Place
 
 
 @click.command("describe")
-@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
+@several.names_argument
+@several.selector_option
 @click.option("--spec", is_flag=True, help="Print the job as submitted and as applied, instead.")
 @click.option("--code", is_flag=True, help="Print where the job's code is and which files it has, instead.")
 @click.option("--helper-image", default="", metavar="IMAGE", help="Image of the pod that looks into a claim.")
+@output.text_or_json
 @cluster.job_options
-def command(name: str, spec: bool, code: bool, helper_image: str, **options: Any) -> None:
-    """Describe a job: its state in a sentence, every attempt at its tasks (how long each waited for a node, was
-    prepared, and ran, and how it ended), its roles, where its output is, conditions, events, GPU-hours.
+def command(names: tuple[str, ...], spec: bool, code: bool, helper_image: str, **options: Any) -> None:
+    """Describe jobs: the state in a sentence, every attempt at the tasks (how long each waited for a node, was
+    prepared, and ran, and how it ended), roles, where the output is, conditions, events, GPU-hours.
 
     \b
     Examples:
       tfyard describe mnist
-      tfyard describe @latest --local
+      tfyard describe mnist mnist-2
+      tfyard describe @latest --local -o json
       tfyard describe mnist --spec        # as submitted, and with all defaults
       tfyard describe mnist --code        # where its code is, and which files it has
     """
-    place = target.find(name, options)
-    if spec:
-        click.echo(place.spec(), nl=False)
-        return
+    is_json = options["output"] == "json"
+    if is_json and (spec or code):
+        raise Usage("-o json describes jobs; `tfyard get -o json` prints their specs")
+    places = several.places(names, options)
     if code:
         interrupts.exit_by_exception()  # a pod that looks into a claim is deleted
-        shown = place.code(HelperOptions(image=helper_image))
-    else:
-        shown = [*lines(place.view(), datetime.now(UTC))]
-    for line in shown:
-        click.echo(harmless(line))
+    if is_json:
+        output.print_answers([place.view() for place in places], single=len(names) == 1)
+        return
+    for at, place in enumerate(places):
+        if at:
+            click.echo("---" if spec else "")
+        for line in _lines(place, spec, HelperOptions(image=helper_image) if code else None):
+            click.echo(harmless(line))
+
+
+def _lines(place: Place, spec: bool, code: HelperOptions | None) -> Iterable[str]:
+    if spec:
+        return place.spec().removesuffix("\n").split("\n")
+    return place.code(code) if code else lines(place.view(), datetime.now(UTC))

@@ -165,7 +165,7 @@ def explanation(folder: BoxFolder, state: ReportedState) -> Iterator[str]:
     else:
         yield f"  tfyard render FILE --as plain | tfyard dev kubectl{of} apply -f -"
     yield f"  tfyard dev kubectl{of} get {'tfjobs,pods' if has_operator else 'jobs,pods'}"
-    yield f"  tfyard dev status{of}; tfyard dev down{of}"
+    yield f"  {folder.command('status')}; {folder.command('down')}"
 
 
 @command.command(
@@ -255,7 +255,7 @@ def down(name: str, keep_data: bool) -> None:
         others = ", ".join(other_names(name))
         click.echo(f"there is no {name}{f'; there is {others}' if others else ''}")
     elif keep_data:
-        click.echo(f"{name} is down; its data is in {folder.data}, for the next `tfyard dev up`")
+        click.echo(f"{name} is down; its data is in {folder.data}, for the next `{folder.command('up')}`")
     else:
         click.echo(f"{name} is down; nothing is left of it")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, job_input, problems
+from tfyard.cli import cluster, job_input, output, problems
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.overview.wording import harmless
@@ -20,6 +20,7 @@ COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 
 @click.command("diff", cls=job_input.JobCommand)
 @job_input.options
+@output.text_or_json
 @cluster.namespace_options
 def command(**options: Any) -> None:
     """Show what `tfyard submit` would change on the cluster: as a unified diff of the job and of the objects
@@ -42,10 +43,13 @@ def command(**options: Any) -> None:
 def _diff(options: dict[str, Any]) -> int:
     with cluster.connect(options) as client:
         differences = changes.diff(client, _manifests(client, options))
-    for change in differences:
-        for line in () if change.is_none else changes.lines(change):
+    found = [change for change in differences if not change.is_none]
+    if options["output"] == "json":
+        output.print_json(found)
+    else:
+        for line in (line for change in found for line in changes.lines(change)):
             click.echo(_coloured(harmless(line)))
-    return 0 if all(change.is_none for change in differences) else DIFFERS
+    return DIFFERS if found else 0
 
 
 def _manifests(client: SyncClient, options: dict[str, Any]) -> list[Manifest]:

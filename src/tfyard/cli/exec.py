@@ -63,7 +63,7 @@ def command(context: click.Context, /, name: str, words: tuple[str, ...], **opti
         argv=context.meta["argv"], **{flag: options.pop(flag) for flag in ("stdin", "tty", "container")}
     )
     _check(name, words, task_command, every)
-    place = target.find(name, options)
+    place = target.to_change(name, options)
     try:
         sys.exit(_in_all(place, words, task_command) if every else _in_one(place, words, task_command))
     except BrokenPipeError:

@@ -4,12 +4,14 @@ import textwrap
 
 import click
 
+from tfyard.cli import output
 from tfyard.formats.declarations.explaining import Explanation, explain
 
 
 @click.command("explain")
 @click.argument("field", default="")
-def command(field: str) -> None:
+@output.text_or_json
+def command(field: str, **options: str) -> None:
     """Explain a field and list the fields below it.
 
     `tfyard explain` lists the words of the job file, `tfyard explain worker.gpu` explains one of them;
@@ -21,7 +23,11 @@ def command(field: str) -> None:
       tfyard explain worker.gpu
       tfyard explain tfjob.spec.runPolicy
     """
-    for line in _lines(explain(field)):
+    explanation = explain(field)
+    if options["output"] == "json":
+        output.print_json(explanation)
+        return
+    for line in _lines(explanation):
         click.echo(line)
 
 

@@ -1,6 +1,5 @@
 """`tfyard get`: jobs of a cluster and runs on this machine in one list, with kubectl's columns and formats."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -8,12 +7,12 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from tfyard.cli import cluster, offers, target
+from tfyard.cli import cluster, offers, several, target
 from tfyard.cli.output import OUTPUT, TABLES, OutputForm, print_objects, without_managed_fields
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
-from tfyard.overview import job_table, table
+from tfyard.overview import job_table, jsonpath, table
 from tfyard.sdk.place import Jobs, Listed, Place
 
 
@@ -30,6 +29,10 @@ from tfyard.sdk.place import Jobs, Listed, Place
     metavar="FORM",
     help="table, wide, name, json, yaml, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
 )
+@click.option(
+    "--sort-by", default="", metavar="PATH", help="Sort by this field, as in .metadata.creationTimestamp."
+)
+@click.option("--show-labels", is_flag=True, help="Print the labels as the last column of tables.")
 @click.option("--no-headers", is_flag=True, help="Print tables without their header.")
 @click.option("--show-managed-fields", is_flag=True, help="Keep managedFields in JSON and YAML.")
 @cluster.job_options
@@ -44,6 +47,7 @@ def command(names: tuple[str, ...], output: OutputForm, watch: bool, **options: 
       tfyard get                                # TFJobs and runs
       tfyard get -A -o wide                     # in all namespaces, with messages
       tfyard get mnist -o yaml                  # the whole object
+      tfyard get --sort-by .status.startTime --show-labels
       tfyard get @latest -o jsonpath='{.status.phase}'
       tfyard get -w                             # then each change
       tfyard get --local                        # only runs on this machine
@@ -53,41 +57,39 @@ def command(names: tuple[str, ...], output: OutputForm, watch: bool, **options: 
     if watch:
         _watch(names, output, options)
         return
-    failures = _print_named(names, output, options) if names else _print_all(output, options)
-    if failures:
-        for problem in failures:
-            target.say(str(problem))
-        sys.exit(max(problem.exit_code for problem in failures))
+    options["sort_by"] = jsonpath.parse_path(options["sort_by"]) if options["sort_by"] else None
+    options["wants_objects"] = output.needs_objects or options["sort_by"] or options["show_labels"]
+    several.end_with((_print_named if names else _print_all)(names, output, options))
 
 
 class Item(Struct, frozen=True):
-    """One job: its name for `-o name`, and its row or the whole object, whichever is printed."""
+    """One job: its name for `-o name`, its row, and the whole object if that is needed."""
 
     title: str
-    row: JobSummary | None = None
-    manifest: Manifest | None = None
+    row: JobSummary
+    manifest: Manifest = {}
 
 
 Failures = list[TfyardError]
 
 
-def _print_all(output: OutputForm, options: Mapping[str, Any]) -> Failures:
+def _print_all(_: Sequence[str], output: OutputForm, options: Mapping[str, Any]) -> Failures:
     lists, items, failures = target.lists(options), list[Item](), Failures()
     for jobs in lists:
         try:
-            items += _items(jobs, output)
+            items += _items(jobs, options)
         except TfyardError as problem:
             failures.append(problem)
     if items or (output.needs_objects and not failures):
-        show(items, output, options, single=False)
+        _show(items, output, options, single=False)
     elif not failures:
         target.say((lists or [target.runs_here()])[0].nothing())
     return failures
 
 
-def _items(jobs: Jobs, output: OutputForm) -> list[Item]:
-    if output.needs_objects:
-        return [_item(place, output) for place in jobs.places()]
+def _items(jobs: Jobs, options: Mapping[str, Any]) -> list[Item]:
+    if options["wants_objects"]:
+        return [_item(place, options) for place in jobs.places()]
     return [Item(row.title, row.job) for row in jobs.rows()]
 
 
@@ -95,30 +97,33 @@ def _print_named(names: Sequence[str], output: OutputForm, options: Mapping[str,
     items, failures = list[Item](), Failures()
     for name in names:
         try:
-            items.append(_item(target.find(name, options), output))
+            items.append(_item(target.find(name, options), options))
         except TfyardError as problem:
             failures.append(problem)
     if items:
-        show(items, output, options, single=len(names) == 1)
+        _show(items, output, options, single=len(names) == 1)
     return failures
 
 
-def _item(place: Place, output: OutputForm) -> Item:
-    if output.needs_objects:
-        return Item(place.title, manifest=place.manifest())
-    return Item(place.title, place.summary())
+def _item(place: Place, options: Mapping[str, Any]) -> Item:
+    return Item(place.title, place.summary(), place.manifest() if options["wants_objects"] else {})
 
 
-def show(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any], single: bool) -> None:
+def _show(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any], single: bool) -> None:
+    if path := options["sort_by"]:
+        items = sorted(items, key=lambda item: jsonpath.order(path.find(item.manifest, item.manifest)))
     if output.needs_objects:
-        documents = [item.manifest or {} for item in items]
+        documents = [item.manifest for item in items]
         if not options["show_managed_fields"]:
             documents = [without_managed_fields(document) for document in documents]
         print_objects(output, documents, single, headers=not options["no_headers"])
     elif output.form == "name":
         click.echo("\n".join(item.title for item in items))
     else:
-        rows = _rows([item.row for item in items if item.row], output, options)
+        rows = _rows([item.row for item in items], output, options)
+        if options["show_labels"]:
+            labels = ("LABELS", *(_labels(item.manifest) for item in items))
+            rows = [(*row, text) for row, text in zip(rows, labels, strict=True)]
         click.echo("\n".join(table.lines(rows[1:] if options["no_headers"] else rows)))
 
 
@@ -132,12 +137,19 @@ def _rows(
     return [job_table.columns(wide, namespaced), *rows]
 
 
+def _labels(manifest: Manifest) -> str:
+    labels = manifest["metadata"].get("labels") or {}
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items())) or "<none>"
+
+
 # --- --watch
 
 
 def _watch(names: Sequence[str], output: OutputForm, options: Mapping[str, Any]) -> None:
     if output.form not in TABLES:
         raise Usage(f"-w prints {', '.join(TABLES)}; for {output.form}, `tfyard wait` and then `tfyard get`")
+    if options["sort_by"] or options["show_labels"]:
+        raise Usage("-w prints changes as they come: without --sort-by and --show-labels")
     names = [_known(name, options) for name in names]
     lists = target.lists(options)
     if not lists:

@@ -40,15 +40,15 @@ worker: 2                             # the tasks that train; without a chief, w
 @click.option("--name", help="Name of the job; default: the name of this folder.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def command(file: str, name: str | None, force: bool) -> None:
-    """Write a commented job file to start from.
+    """Write a commented job file to start from; `-` writes to standard output.
 
     \b
     Examples:
       tfyard init
       tfyard init train/job.yaml --name mnist
     """
-    path = Path(file)
-    if path.exists() and not force:
+    path = Path("job.yaml" if file == "-" else file)
+    if file != "-" and path.exists() and not force:
         raise Usage(f"{file} exists; --force overwrites it")
     if not path.parent.is_dir():
         raise Usage(f"{path.parent}: folder not found")
@@ -56,6 +56,10 @@ def command(file: str, name: str | None, force: bool) -> None:
     if not DNS_LABEL.fullmatch(chosen):
         raise Usage(f"--name {chosen}: {RULE}")
     line = to_yaml({"name": chosen}).strip()  # quoted if needed: a folder may be called `on`
-    files.write_text(file, SCHEMA_LINE + TEMPLATE.format(file=file, name=line, image=DEFAULT_IMAGE))
+    text = SCHEMA_LINE + TEMPLATE.format(file=path, name=line, image=DEFAULT_IMAGE)
+    if file == "-":
+        files.print_text(text)
+        return
+    files.write_text(file, text)
     editor.write_schema(file)
     click.echo(f"wrote {file}; next: tfyard validate {file}, then tfyard run {file}")

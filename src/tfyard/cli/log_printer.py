@@ -270,7 +270,10 @@ def _rows(line: str, room: int) -> list[str]:
 
 
 def _names(start: Start | None) -> dict[str, object]:
-    return {"task": start.task, "attempt": start.attempt, "restart": start.restart} if start else {}
+    if start is None:
+        return {}
+    names = {"task": start.task, "attempt": start.attempt, "restart": start.restart}
+    return {**names, "container": start.container} if start.container else names
 
 
 def _ended(text: str) -> str:

@@ -54,7 +54,7 @@ COMMANDS = {
     "version": "Print the version.",
 }
 
-ANSWERING, TROUBLE = ("diff", "why"), 2
+ANSWERING, TROUBLE = ("diff", "wait", "why"), 2
 """Commands whose exit code 1 is an answer, and their exit code after an error."""
 READING = ("get", "describe", "events", "logs", "top", "metrics", "doctor", "why")
 """Commands that only print: a closed pipe, as after `head`, is no error for them."""

@@ -29,7 +29,8 @@ def runs(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 def tasks(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Names of the tasks of the job that the argument `name` before them means."""
     try:
-        place = target.find(str(context.params.get("name") or ""), cluster.typed_options(context))
+        name, options = str(context.params.get("name") or ""), cluster.typed_options(context)
+        place = target.find(name, options, say=lambda _text: None)
         return _fitting(place.tasks(), incomplete)
     except TfyardError:
         return []

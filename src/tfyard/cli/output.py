@@ -47,6 +47,16 @@ class _OutputType(click.ParamType):  # type: ignore[type-arg]
 OUTPUT = _OutputType()
 
 
+text_or_json = click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON."
+)
+
+
+def print_answers(answers: Sequence[object], *, single: bool) -> None:
+    """Print JSON: a list, or the answer about the only job that was named."""
+    print_json(answers[0] if single else answers)
+
+
 def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 

@@ -35,4 +35,4 @@ def command(
     """
     quiet = options.pop("quiet")
     changes = RerunOptions(sets=sets, env=env, name=new_name)
-    acting.carry_out(target.find(name, options).rerun(changes), yes, quiet=quiet)
+    acting.carry_out(target.to_change(name, options).rerun(changes), yes=yes, quiet=quiet)

@@ -4,18 +4,19 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, offers, target
+from tfyard.cli import acting, cluster, several, target
 
 
 @click.command("resume", cls=acting.ActionCommand)
-@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
+@several.names_argument
+@several.selector_option
 @click.option(
     "-q", "--quiet", is_flag=True, help="Print no log lines of a local run; only problems and the summary."
 )
 @acting.yes_option
 @cluster.job_options
-def command(name: str, quiet: bool, yes: bool, **options: Any) -> None:
-    """Resume a job that was stopped. Its tasks start again, except those that had finished. The program
+def command(names: tuple[str, ...], quiet: bool, yes: bool, **options: Any) -> None:
+    """Resume jobs that were stopped. Their tasks start again, except those that had finished. A program
     continues from its checkpoints, if it reads them.
 
     A run on this machine that was stopped, interrupted or killed continues in the foreground, as with `tfyard
@@ -24,6 +25,10 @@ def command(name: str, quiet: bool, yes: bool, **options: Any) -> None:
     \b
     Examples:
       tfyard resume mnist
+      tfyard resume -l team=vision -n ml
       tfyard resume @latest --local
     """
-    acting.carry_out(target.find(name, options).resume(), yes, quiet=quiet)
+    intents = several.each(
+        lambda place: place.resume(), several.places(names, options, target.to_change, running=True)
+    )
+    acting.carry_out(*intents, yes=yes, quiet=quiet)

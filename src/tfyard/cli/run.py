@@ -70,8 +70,10 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
       tfyard run train.py --worker 2 --ps 1 -- --steps 100
       tfyard run tfjob.yaml -- python train.py --steps 100
 
+    The task of a job with a single task has the standard input: it can be typed or piped.
+
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
-    130 after Ctrl-C.
+    130 after Ctrl-C, which a program gets as under `python`: by SIGINT, or SIGTERM if it catches that.
 
     A config with resources runs, too: its tasks are TensorFlow servers until Ctrl-C, and --notebook starts its
     Jupyter.

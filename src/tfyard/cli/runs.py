@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from tfyard.cli import offers
+from tfyard.cli import offers, target
 from tfyard.cli.output import print_json
 from tfyard.cli.screen.summary import columns, summary
 from tfyard.local import runs
@@ -53,8 +53,8 @@ def command(context: click.Context, output: str) -> None:
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
 def show(name: str, output: str) -> None:
     """Show how a run went: outcome per task, why it failed, the loss. RUN is the name of the run or of its job,
-    or the beginning of its name."""
-    run, record = runs.find(name)
+    or the beginning of its name, if no other job's runs begin so."""
+    run, record = runs.find(name, say=target.say)
     if output == "json":
         last = storable(runs.progress(run).values)
         print_json({**msgspec.to_builtins(record), "metrics": last, "directory": str(run.path)})
@@ -68,7 +68,8 @@ def show(name: str, output: str) -> None:
 @command.command("rm")
 @click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=offers.runs)
 def remove(names: tuple[str, ...]) -> None:
-    """Remove runs and their logs. The volumes of their jobs stay."""
+    """Remove runs and their logs. RUN is the whole name of a run, or of its job: its newest run. The volumes of
+    their jobs stay."""
     for name in names:
         click.echo(f"removed {runs.remove(name)}")
 
@@ -82,7 +83,7 @@ def remove(names: tuple[str, ...]) -> None:
 def logs(name: str, task: str | None, raw: bool) -> None:
     """Print the logs of a run: every start of every task, or of one TASK. Of a line that was rewritten, such as a
     progress bar, the final state is printed."""
-    paths = runs.logs(name, task)
+    paths = runs.logs(name, task, target.say)
     for path in paths:
         if raw:
             _copy(path)

@@ -26,4 +26,4 @@ def command(name: str, counts: tuple[str, ...], yes: bool, **options: Any) -> No
       tfyard scale mnist worker=8 ps=2 --yes
     """
     replicas_by_role = dict(replicas(text, "scale") for text in counts)
-    acting.carry_out(target.find(name, options).scale(replicas_by_role), yes)
+    acting.carry_out(target.to_change(name, options).scale(replicas_by_role), yes=yes)

@@ -4,20 +4,22 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, offers, target
+from tfyard.cli import acting, cluster, several, target
 from tfyard.cli.waiting import seconds
 
 
 @click.command("stop", cls=acting.ActionCommand)
-@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
+@several.names_argument
+@several.selector_option
 @click.option(
-    "--wait", is_flag=True, help="Wait until its pods are deleted; a local run is always waited for."
+    "--wait", is_flag=True, help="Wait until the pods are deleted; a local run is always waited for."
 )
 @acting.timeout_option
 @acting.yes_option
 @cluster.job_options
-def command(name: str, wait: bool, timeout: str, yes: bool, **options: Any) -> None:
-    """Stop a job: its pods are deleted after their grace period, the job stays; `tfyard resume` continues it.
+def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **options: Any) -> None:
+    """Stop jobs: their pods are deleted after their grace period, the jobs stay; `tfyard resume` continues them.
+    Nothing is stopped if one of the names is wrong; -l stops those that have not ended.
 
     On a cluster the job is suspended (if Kueue has admitted it, its Workload is deactivated). A run on this
     machine ends as after Ctrl-C, and is recorded as Stopped.
@@ -25,8 +27,11 @@ def command(name: str, wait: bool, timeout: str, yes: bool, **options: Any) -> N
     \b
     Examples:
       tfyard stop mnist
-      tfyard stop mnist --wait --yes
+      tfyard stop mnist mnist-2 --wait --yes
+      tfyard stop -l team=vision -n ml
       tfyard stop @latest --local
     """
-    intent = target.find(name, options).stop()
-    acting.carry_out(intent, yes, seconds(timeout) if wait else None)
+    intents = several.each(
+        lambda place: place.stop(), several.places(names, options, target.to_change, running=True)
+    )
+    acting.carry_out(*intents, yes=yes, timeout=seconds(timeout) if wait else None)

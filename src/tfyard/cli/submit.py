@@ -136,7 +136,7 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     if submission.dry_run:
         return 0
     if not (after.follow or after.wait):
-        click.echo(f"{job.title} submitted")
+        click.echo(f"{job.title} {'submitted' if submitted.is_changed else 'unchanged'}")
         target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
         return 0
     code = _end_or_interrupt(job, after, _named(job, where))

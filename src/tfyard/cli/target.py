@@ -5,7 +5,7 @@ With `--local`, only runs on this machine are considered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,11 +19,25 @@ if TYPE_CHECKING:
     from tfyard.sdk.place import Jobs, Place
 
 
-def find(name: str, options: Mapping[str, Any]) -> Place:
-    """The job of this name, by the values of `cluster.job_options`."""
+def say(text: str) -> None:
+    """Print a message to standard error: standard output is for data."""
+    click.echo(f"tfyard: {text}", err=True)
+
+
+def to_change(name: str, options: Mapping[str, Any]) -> Place:
+    """The job of exactly this name."""
+    return find(name, options, whole=True)
+
+
+def find(
+    name: str, options: Mapping[str, Any], *, whole: bool = False, say: Callable[[str], None] = say
+) -> Place:
+    """The job of this name, by the values of `cluster.job_options`. `whole`: a beginning of the name does not do,
+    because the job will be changed."""
     search = finding.Search(
         connect=(lambda: cluster.connect(options)) if _asks_cluster(options) else None,
         is_local=bool(options["local"]),
+        is_whole=whole,
         has_namespace=bool(options["namespace"]),
         say=say,
     )
@@ -56,8 +70,3 @@ def of_cluster(options: Mapping[str, Any]) -> Jobs:
 
 def _asks_cluster(options: Mapping[str, Any]) -> bool:
     return not options["local"] and cluster.is_configured(options)
-
-
-def say(text: str) -> None:
-    """Print a message to standard error: standard output is for data."""
-    click.echo(f"tfyard: {text}", err=True)

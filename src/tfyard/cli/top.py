@@ -8,9 +8,10 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from tfyard.cli import cluster, offers, target
+from tfyard.cli import cluster, offers, output, target
 from tfyard.errors import Usage
 from tfyard.overview import table, top
+from tfyard.overview.attempts import UNDER_WAY
 from tfyard.overview.top import TaskUse
 from tfyard.sdk.place import Meter
 
@@ -28,6 +29,7 @@ CLEAR = "\x1b[H\x1b[2J"
     metavar="SECONDS",
     help="Refresh interval of --watch.",
 )
+@output.text_or_json
 @cluster.job_options
 def command(name: str, watch: bool, interval: float, **options: Any) -> None:
     """Show each task of a job: CPU and memory (on a cluster from its metrics API), and from its log: step, steps
@@ -42,8 +44,11 @@ def command(name: str, watch: bool, interval: float, **options: Any) -> None:
     meters = {"": target.find(name, options).meter()} if name else _all_that_run(options)
     while True:
         rows = [use for title, meter in meters.items() for use in _named(meter, title)]
-        _print(rows, watch)
-        if not watch or not any(use.state in ("Running", "Waiting") for use in rows):
+        if options["output"] == "json":
+            output.print_json([top.plain(use) for use in rows])
+        else:
+            _print(rows, watch)
+        if not watch or not any(use.state in UNDER_WAY for use in rows):
             break
         time.sleep(interval)
     for problem in dict.fromkeys(meter.problem for meter in meters.values() if meter.problem):

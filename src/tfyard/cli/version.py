@@ -7,13 +7,20 @@ from pathlib import Path
 import click
 
 import tfyard
+from tfyard.cli import output
 
 
 @click.command("version")
-def command() -> None:
+@output.text_or_json
+def command(**options: str) -> None:
     """Print the versions of tfyard and Python, and the operating system; for a checkout also its last commit."""
-    where = f"Python {platform.python_version()}, {platform.system()}"
-    click.echo(f"tfyard {tfyard.__version__}{_commit()} ({where})")
+    python, system, commit = platform.python_version(), platform.system(), _commit()
+    if options["output"] == "json":
+        found = {"tfyard": tfyard.__version__, "commit": commit, "python": python, "system": system}
+        output.print_json(found)
+    else:
+        at = f" at {commit}" if commit else ""
+        click.echo(f"tfyard {tfyard.__version__}{at} (Python {python}, {system})")
 
 
 def _commit() -> str:
@@ -26,4 +33,4 @@ def _commit() -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:  # no git on this machine
         return ""
-    return f" at {done.stdout.strip()}" if done.returncode == 0 else ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -6,36 +6,39 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, offers, target
-from tfyard.cli.output import print_json
+from tfyard.cli import cluster, output, several
 from tfyard.overview.why import explain
 from tfyard.overview.why_text import lines
 
 
 @click.command("why")
-@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
+@several.names_argument
+@several.selector_option
+@output.text_or_json
 @cluster.job_options
-def command(name: str, output: str, **options: Any) -> None:
-    """Say why a job waits or has failed: the cause in one sentence, the fix, and the evidence with its age.
+def command(names: tuple[str, ...], **options: Any) -> None:
+    """Say why jobs wait or have failed: the cause in one sentence, the fix, and the evidence with its age.
 
     JOB is a TFJob of the cluster, or a run on this machine. Causes are not guessed: if the cause is unknown, the
     answer says so and lists what was checked.
 
     Exit codes: 0 nothing is wrong; 1 the job has failed; 2 an error, such as an unknown name; 3 the job waits;
-    4 the cause is unknown.
+    4 the cause is unknown. Of several jobs, the highest.
 
     \b
     Examples:
       tfyard why mnist
       tfyard why mnist -n research -o json
       tfyard why --local mnist
+      tfyard why -l team=vision
       tfyard why @latest
     """
     now = datetime.now(UTC)
-    answer = explain(target.find(name, options).evidence(), now)
-    if output == "json":
-        print_json(answer)
+    answers = [explain(place.evidence(), now) for place in several.places(names, options)]
+    if options["output"] == "json":
+        output.print_answers(answers, single=len(names) == 1)
     else:
-        click.echo("\n".join(lines(answer, now)))
-    sys.exit(answer.code)
+        texts = ["\n".join(lines(answer, now)) for answer in answers]
+        headed = [f"{answer.job}: {text}" for answer, text in zip(answers, texts, strict=True)]
+        click.echo("\n\n".join(headed if len(answers) > 1 else texts))
+    sys.exit(max(answer.code for answer in answers))

@@ -23,7 +23,7 @@ class JobReader:
     def __init__(self, client: Client, resources: Resources) -> None:
         self._client, self._resources = client, resources
         self.now = client.now
-        self._slots = FairSlots(LARGE_AT_ONCE, per_job=1)
+        self._slots = FairSlots(LARGE_AT_ONCE)
         self._jobs: dict[JobKey, tuple[StoredJob, Job]] = {}
 
     @asynccontextmanager

@@ -67,7 +67,7 @@ class Reconciler:
         self._cache.unreadable.note(job.kind, key, "")
         self._reporter.actions_done(job, done.outcome)
         if done.outcome.retry or done.outcome.is_unblocked:
-            return _again(done)
+            return _again(done, self._runner.undone.due_in(job.uid))
         self._unreadable.forget(job.uid)
         self._cache.pods.prune(job.as_owner, gone)
         if done.decision.status.is_finished or job.run_policy.suspend:
@@ -104,13 +104,14 @@ class Reconciler:
         self._store.forget(uid)
 
 
-def _again(done: Pass) -> Result:
-    outcome, wake = done.outcome, done.decision.wake_after
+def _again(done: Pass, due: float | None) -> Result:
+    """`due`: seconds until writes that must wait may be tried again."""
+    outcome, after = done.outcome, (done.decision.wake_after, due)
     return Result(
         retry=outcome.retry,
         at_once=outcome.is_unblocked,
         has_progress=bool(outcome.done) or outcome.is_unblocked,
-        after=() if wake is None else (wake,),
+        after=tuple(seconds for seconds in after if seconds is not None),
     )
 
 

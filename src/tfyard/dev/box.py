@@ -270,7 +270,7 @@ def main() -> int:
     journal = Journal(folder)
     try:
         until = _open_process(int(sys.argv[2])) if sys.argv[2:] else None
-        networking = Networking.enter(folder.settings().port, journal)
+        networking = Networking.enter(folder.settings(), journal)
         try:
             asyncio.run(_run(folder, journal, networking, until))
         finally:

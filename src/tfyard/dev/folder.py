@@ -38,6 +38,8 @@ class UpOptions(Struct, frozen=True, kw_only=True):
     name: str = DEFAULT_NAME
     binaries: str = ""
     port: int = 0
+    last_port: int = 0
+    """Port of the process before, which kubeconfigs may name; without `port`, it is used again if it is free."""
     pretend: dict[str, str] = {}
     operator: bool = True
     operator_config: str = ""
@@ -86,6 +88,10 @@ class BoxFolder(Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.path.name
+
+    def command(self, verb: str) -> str:
+        """A command of `tfyard dev` for this cluster."""
+        return f"tfyard dev {verb}{'' if self.name == DEFAULT_NAME else f' --name {self.name}'}"
 
     @property
     def kubeconfig(self) -> Path:

@@ -70,7 +70,12 @@ def up(
         _check_files(settings)
         _check_process(until)
         _check_room(folder)
-        settings = replace(settings, binaries=str(_binaries(asked, say, mirrors)))
+        used = folder.state()
+        settings = replace(
+            settings,
+            binaries=str(_binaries(_known(settings, asked), say, mirrors)),
+            last_port=used.port if used else settings.last_port,
+        )
         if before.kubeconfig != settings.kubeconfig:
             _take_out_context(before)
         is_new = not folder.data.exists()
@@ -160,6 +165,11 @@ def _take_out_context(settings: UpOptions) -> None:
         remove_context(Path(settings.kubeconfig), settings.name, settings.previous_context)
 
 
+def _known(settings: UpOptions, asked: UpOptions) -> UpOptions:
+    """The settings, if the binaries that the killed cluster used are still there."""
+    return settings if Path(settings.binaries).is_dir() else asked
+
+
 def _binaries(asked: UpOptions, say: Say, mirrors: Mirrors | None) -> Path:
     binaries = find_or_obtain(say, Path(asked.binaries).absolute() if asked.binaries else None, mirrors)
     missing = [name for name in PACKAGES if name != "kubectl" and not binaries.has(name)]
@@ -217,7 +227,7 @@ def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: S
 
 def _why(folder: BoxFolder, state: ReportedState | None) -> str:
     if state is not None and state.phase == "failed":
-        hint = f"its logs are in {folder.logs}; `tfyard dev down` removes all of it"
+        hint = f"its logs are in {folder.logs}; `{folder.command('down')}` removes all of it"
         return f"{folder.name} did not start: {state.message} ({hint})"
     lines = folder.log.read_text(errors="replace").splitlines() if folder.log.exists() else []
     tail = "\n".join(lines[-LOG_LINES:]) or "its log is empty"
@@ -246,7 +256,7 @@ def _end(folder: BoxFolder, say: Say, keep_data: bool) -> None:
 def kubectl(folder: BoxFolder) -> str:
     """Path of a kubectl for the cluster: of the same version, else on PATH."""
     if folder.holder() is None:
-        raise Usage(f"{folder.name} does not run; `tfyard dev up` starts it")
+        raise Usage(f"{folder.name} does not run; `{folder.command('up')}` starts it")
     own = Path(folder.settings().binaries) / "kubectl"
     path = str(own) if own.exists() else shutil.which("kubectl")
     if path is None:

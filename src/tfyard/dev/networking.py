@@ -8,6 +8,7 @@ import socket
 from msgspec import Struct
 
 from tfyard.controlplane.components import LOOPBACK, ON_LOOPBACK, Addresses
+from tfyard.dev.folder import UpOptions
 from tfyard.dev.journal import Journal
 from tfyard.dev.outside import Outside
 from tfyard.errors import Usage
@@ -28,9 +29,9 @@ class Networking(Struct, frozen=True):
     outside: Outside | None = None
 
     @classmethod
-    def enter(cls, port: int, journal: Journal) -> "Networking":
+    def enter(cls, settings: UpOptions, journal: Journal) -> "Networking":
         """Enter the private network, after the listener is made: a socket stays in the network of its origin."""
-        listener, outside = listen(port), Outside()
+        listener, outside = _listener(settings), Outside()
         try:
             return cls(listener, BoxNetwork.enter(), outside)
         except OSError as refusal:
@@ -56,7 +57,14 @@ class Networking(Struct, frozen=True):
         return Addresses(self.network.address, PORTS, str(self.network.services))
 
 
-def listen(port: int) -> socket.socket:
+def _listener(settings: UpOptions) -> socket.socket:
+    if settings.last_port and not settings.port:
+        with contextlib.suppress(Usage):  # another program has it by now
+            return _listen(settings.last_port)
+    return _listen(settings.port)
+
+
+def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

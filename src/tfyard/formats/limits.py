@@ -10,7 +10,10 @@ from .declarations.reading import Notes, Path
 MAX_ENV_STRING = 128 * 1024
 """Longest environment variable with which Linux starts a program (MAX_ARG_STRLEN); TF_CONFIG must fit."""
 CLUSTER_DOMAIN_ROOM = len(".cluster.local")
-ENVELOPE_ROOM = 256
+CLUSTER_ROOM = MAX_ENV_STRING - 256
+"""Bytes that all tasks together may have in TF_CONFIG."""
+ELASTIC_ROLES = (WORKER, PS)
+"""Roles whose tasks do not list the workers of an elastic job."""
 
 
 class FieldPaths(Struct, frozen=True):
@@ -22,6 +25,7 @@ class FieldPaths(Struct, frozen=True):
     count: str
     """Name of the field with the number of tasks of a role."""
     gang: Path
+    together: Path = ("together",)
 
     def tasks(self, role: str) -> Path:
         return (*self.role[role], self.count) if role in self.role else self.roles
@@ -30,12 +34,19 @@ class FieldPaths(Struct, frozen=True):
 def check(job: Job, where: FieldPaths, notes: Notes) -> None:
     _check_chiefs(job, where, notes)
     _check_tasks(job, where, notes)
+    _check_together(job, where, notes)
     if _check_names(job, where, notes):
         _check_cluster_size(job, where, notes)
     gang = job.run_policy.scheduling
     if gang is not None and (gang.min_available or 0) > job.size:
         text = f"must be at most {job.size}, the number of tasks: a larger gang never starts"
         notes.error(where.gang, text, f"use at most {job.size}", gang.min_available)
+
+
+def _check_together(job: Job, where: FieldPaths, notes: Notes) -> None:
+    if job.together and job.dynamic_workers:
+        text = "must not be set with dynamic workers, which come and go without the others"
+        notes.error(where.together, text, "remove one of the two")
 
 
 def _check_chiefs(job: Job, where: FieldPaths, notes: Notes) -> None:
@@ -77,22 +88,23 @@ def _check_names(job: Job, where: FieldPaths, notes: Notes) -> bool:
 
 
 def _check_cluster_size(job: Job, where: FieldPaths, notes: Notes) -> None:
-    """TF_CONFIG lists every task, except the workers of an elastic job."""
-    sizes = {role.name: role.replicas * _entry_size(job, role.name, role.replicas) for role in job.roles}
-    if job.dynamic_workers:
-        sizes.pop(WORKER, None)
-    total = sum(sizes.values()) + ENVELOPE_ROOM
-    if total <= MAX_ENV_STRING:
+    """TF_CONFIG lists every task; of an elastic job, only roles other than Worker and PS list the workers."""
+    counts = {role.name: role.replicas for role in job.roles if role.replicas}
+    entries = {role: entry_size(job.name, job.namespace, role, count) for role, count in counts.items()}
+    if job.dynamic_workers and counts.keys() <= {*ELASTIC_ROLES}:
+        entries.pop(WORKER, None)
+    sizes = {role: counts[role] * entry for role, entry in entries.items()}
+    excess = sum(sizes.values()) - CLUSTER_ROOM
+    if excess <= 0:
         return
-    largest = max(sizes, key=lambda name: sizes[name])
-    replicas = next(role.replicas for role in job.roles if role.name == largest)
-    fits = max(0, replicas - (total - MAX_ENV_STRING) // _entry_size(job, largest, replicas) - 1)
-    text = f"TF_CONFIG would have {total:,} bytes; Linux allows at most {MAX_ENV_STRING:,}"
-    notes.error(
-        where.tasks(largest), text, f"use at most {fits:,} {largest} tasks, or shorter names", replicas
-    )
+    largest = max(sizes, key=lambda role: sizes[role])
+    fits = max(0, counts[largest] - excess // entries[largest] - 1)
+    text = f"TF_CONFIG would have {excess + MAX_ENV_STRING:,} bytes; Linux allows at most {MAX_ENV_STRING:,}"
+    fix = f"use at most {fits:,} {largest} tasks, or shorter names"
+    notes.error(where.tasks(largest), text, fix, counts[largest])
 
 
-def _entry_size(job: Job, role: str, replicas: int) -> int:
-    host = f"{pod_name(job.name, Task(role, replicas))}.{job.name}.{job.namespace}.svc"
+def entry_size(name: str, namespace: str, role: str, replicas: int) -> int:
+    """Bytes of TF_CONFIG for each task of a role of so many replicas."""
+    host = f"{pod_name(name, Task(role, replicas))}.{name}.{namespace}.svc"
     return len(host) + CLUSTER_DOMAIN_ROOM + len(':65535","')

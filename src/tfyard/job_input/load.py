@@ -33,7 +33,9 @@ def from_documents(documents: list[formats.Document], name: str, *, uses_images:
         return _from_workloads(documents, file, others, uses_images=uses_images)
     if len(jobs) != 1:
         text = f"has {len(jobs)} jobs" if jobs else "has no TFJob, no tfyard job file and no workload"
-        raise Usage(f"{files.display_name(name)} {text}; give a file with one")
+        is_text = not any(isinstance(document.data, dict | list) for document in documents)
+        fix = "the name of a Python script must end with .py" if is_text else "give a file with one"
+        raise Usage(f"{files.display_name(name)} {text}; {fix}")
     job, warnings = files.load(jobs[0], name, uses_images=uses_images)
     return Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
 

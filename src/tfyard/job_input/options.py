@@ -69,19 +69,20 @@ def check(options: JobOptions) -> None:
 def pair(text: str, option: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise Usage(f"{option} {text}: must be NAME=VALUE")
+        raise Usage(f"{option} {text}: must be NAME=VALUE".lstrip())
     return name, value
 
 
 def replicas(text: str, option: str = "--set") -> tuple[str, int]:
-    """Role and count of `--set ROLE=N` or another option."""
-    name, count = pair(text, option)
+    """Role and count of `--set ROLE=N` or another option; empty: of an argument in Python."""
+    (name, count), shown = pair(text, option), f"{option} {text}".lstrip()
     role = canonical(name)
     if role is None:
         hint = did_you_mean(name, [each.lower() for each in ROLES])
-        raise Usage(f"{option} {text}: unknown role {name!r}; {hint}")
+        hint = "--tf1 is an option of its own" if name == "tf1" else hint
+        raise Usage(f"{shown}: unknown role {name!r}; {hint}")
     if not re.fullmatch("[0-9]{1,9}", count) or int(count) > MAX_REPLICAS:
-        raise Usage(f"{option} {text}: must be a number from 0 to {MAX_REPLICAS}, as in {name}=4")
+        raise Usage(f"{shown}: must be a number from 0 to {MAX_REPLICAS}, as in {name}=4")
     return role, int(count)
 
 

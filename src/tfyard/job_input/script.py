@@ -31,9 +31,8 @@ def words(options: JobOptions) -> Manifest:
 def portable_words(options: JobOptions, folder: Path) -> Manifest:
     """A job file with the working directory as its code, so that it means the same on this machine and on a
     cluster. The path of the code is relative to `folder`, the folder of the job file."""
-    if options.module is None and _is_outside(options.target):
-        text = f"{options.target} is outside of this folder, which becomes the code of the job"
-        raise Usage(f"{text}; call tfyard from the folder of its project")
+    if is_outside(options):
+        raise outside(options.target)
     fields, code = words(options), os.path.relpath(Path.cwd(), folder)
     del fields["workdir"]
     return {"name": fields["name"], "image": fields["image"], "code": code, **fields}
@@ -57,11 +56,18 @@ def _program(options: JobOptions) -> list[str]:
     """The arguments of `python`."""
     if options.module is not None:
         return ["-m", options.module]
+    if Path(options.target).is_dir():
+        raise Usage(f"{options.target} is a folder; name the script in it")
     if not Path(options.target).is_file():
         raise Usage(f"{options.target}: file not found")
-    return [options.target if _is_outside(options.target) else os.path.relpath(options.target)]
+    return [options.target if is_outside(options) else os.path.relpath(options.target)]
 
 
-def _is_outside(path: str) -> bool:
-    """Whether a path is outside of the working directory."""
-    return Path(os.path.relpath(path)).parts[0] == os.pardir
+def is_outside(options: JobOptions) -> bool:
+    """Whether the script is outside of the working directory."""
+    return options.module is None and Path(os.path.relpath(options.target)).parts[0] == os.pardir
+
+
+def outside(target: str) -> Usage:
+    text = f"{target} is outside of this folder, which becomes the code of the job"
+    return Usage(f"{text}; call tfyard from the folder of its project")

@@ -34,7 +34,7 @@ from tfyard.kube.requests import Patch, Request, Resource
 
 if TYPE_CHECKING:
     from tfyard.kube.lists import Listing, list_all
-    from tfyard.kube.transport import Client, Limits, before_sending
+    from tfyard.kube.transport import Client, Limits, before_sending, waiting_at_most
     from tfyard.kube.watches import WatchOptions, watch, watch_lines
 
 __all__ = [
@@ -70,13 +70,14 @@ __all__ = [
     "WatchOptions",
     "before_sending",
     "list_all",
+    "waiting_at_most",
     "watch",
     "watch_lines",
 ]
 
 _LATER = {
     "lists": ("Listing", "list_all"),
-    "transport": ("Client", "Limits", "before_sending"),
+    "transport": ("Client", "Limits", "before_sending", "waiting_at_most"),
     "watches": ("WatchOptions", "watch", "watch_lines"),
 }
 

@@ -173,7 +173,14 @@ def _files(environ: Mapping[str, str], path: str) -> list[Path]:
 
 
 def _merged(files: list[Path]) -> Config:
-    return merge(parse(file.read_text(), file.parent) for file in files if file.is_file())
+    return merge(_read(file) for file in files if file.is_file())
+
+
+def _read(file: Path) -> Config:
+    try:
+        return parse(file.read_text(), file.parent)
+    except (OSError, UnicodeDecodeError, BadKubeconfig) as problem:
+        raise BadKubeconfig(f"{file}: {getattr(problem, 'strerror', problem)}") from None
 
 
 def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:

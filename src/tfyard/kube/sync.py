@@ -70,9 +70,9 @@ class SyncClient:
         while True:
             try:
                 return self._once(request)
-            except Unauthorized:
+            except Unauthorized as problem:
                 if renewed or not self.access.user.is_renewable:
-                    raise
+                    raise _with_advice(problem) from None
                 renewed = True
                 self.close()
             except Transient as problem:
@@ -231,3 +231,11 @@ def _decompressed(answer: bytes, encoding: str) -> bytes:
     if encoding != "gzip":
         return answer
     return zlib.decompress(answer, zlib.MAX_WBITS | 16)
+
+
+def _with_advice(problem: Unauthorized) -> Unauthorized:
+    """Most servers say nothing but `Unauthorized`."""
+    what = "the credentials of the kubeconfig are wrong, or have expired"
+    fix = "log in again; `kubectl config view --minify` shows the user"
+    said = problem.status.message or "Unauthorized"
+    return Unauthorized(msgspec.structs.replace(problem.status, message=f"{said}: {what}; {fix}"))

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
+from math import inf
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
@@ -34,6 +35,7 @@ FAREWELL = 1.0
 BIGGEST_MESSAGE = 16 << 20
 
 _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
+_longest_wait: ContextVar[float] = ContextVar("longest_wait", default=inf)
 
 
 @contextmanager
@@ -45,6 +47,17 @@ def before_sending(check: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _before_sending.reset(token)
+
+
+@contextmanager
+def waiting_at_most(seconds: float) -> Iterator[None]:
+    """Within this block, a request is not repeated if the server asks for a longer wait: its caller can do other
+    work meanwhile, and say what it waits for."""
+    token = _longest_wait.set(seconds)
+    try:
+        yield
+    finally:
+        _longest_wait.reset(token)
 
 
 class CheckedRequest(aiohttp.ClientRequest):
@@ -59,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Limits of retries and connections. Flow control is the server's (429); `connections` limits the requests in
     flight, because each has a socket, and a TLS handshake costs more than most requests. Streams do not count."""
 
-    connections: int = 128
+    connections: int = 160
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
     attempts: int = 6
@@ -170,11 +183,12 @@ class Client:
                     raise
                 renewed = True
             except Transient as problem:
-                backoff = backoff.next()
-                if backoff.failures == self.limits.attempts or not may_repeat(request, problem):
+                backoff, asked = backoff.next(), problem.retry_after or 0.0
+                is_last = backoff.failures == self.limits.attempts or asked > _longest_wait.get()
+                if is_last or not may_repeat(request, problem):
                     raise
                 # Never sooner than the server asked, and never all clients at the same moment.
-                await asyncio.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
+                await asyncio.sleep(asked + backoff.delay(random.random()))
 
     async def _once(self, request: Request, login: Login) -> bytes:
         async with self._seats, await self._open(request, login, self.limits.answer_timeout) as response:

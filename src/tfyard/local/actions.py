@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NotPossible, TfyardError, Usage
 from tfyard.local import options_file, run_control
 from tfyard.local.prepare import prepare
 from tfyard.local.run_control import Order, Reply
@@ -72,12 +72,12 @@ def resume(run: RunDirectory) -> PreparedRun:
     """A new run that continues this one, ready to be executed."""
     record = _record(run)
     if record.ended is None:
-        raise Usage(f"{run.name} is running; there is nothing to resume")
+        raise NotPossible(f"{run.name} is running; there is nothing to resume")
     if record.phase not in CUT_OFF:
         again = f"`tfyard rerun {run.name}` runs its job again"
-        raise Usage(f"{run.name} has finished ({record.phase}), so there is nothing to resume; {again}")
+        raise NotPossible(f"{run.name} has finished ({record.phase}), so there is nothing to resume; {again}")
     if busy := _continued_by(run):
-        raise Usage(f"{run.name} was already resumed as {busy}, which is running")
+        raise NotPossible(f"{run.name} was already resumed as {busy}, which is running")
     prepared = prepare(options_file.again(run))
     return replace(prepared, resumes=run.name, memory=_memory(run.status()))
 
@@ -117,7 +117,9 @@ def _until_its_end(replies: Iterator[Reply]) -> Iterator[Reply]:
 def require_running(run: RunDirectory, verb: str) -> RunRecord:
     record = _record(run)
     if record.ended is not None:
-        raise Usage(f"{run.name} has ended ({record.phase}), so there is nothing to {verb}; {_next(record)}")
+        raise NotPossible(
+            f"{run.name} has ended ({record.phase}), so there is nothing to {verb}; {_next(record)}"
+        )
     return record
 
 

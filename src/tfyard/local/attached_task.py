@@ -9,7 +9,8 @@ from tfyard.node import SCRATCH
 from tfyard.node.processes import ContainerCommand
 
 _WAIT = """\
-import pathlib, sys, time
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback after Ctrl-C
 result = pathlib.Path(sys.argv[1])
 while not result.exists():
     time.sleep(.2)

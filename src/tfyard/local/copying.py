@@ -25,7 +25,8 @@ def locate(run: RunDirectory, record: RunRecord, path: str, task: str = "") -> P
     path = mounts.normal(path, job)
     mounted = mounts.nearest(mounts.role_of(job, task, path).template, path)
     if mounted is None or not _is_kept(mounted, record):
-        raise Usage(f"{path} is not on a volume that is kept{_instead(run, job)}")
+        here = f"; {path} is on this machine: no run is needed to copy it" if Path(path).exists() else ""
+        raise Usage(f"{path} is not on a volume that is kept{here or _instead(run, job)}")
     directories = {name: Path(directory) for name, directory in record.mounts.items()}
     kept = FileSources(run.path.resolve().parents[1] / "volumes", directories).directory(mounted.volume)
     directory = kept or Path(mounted.volume["hostPath"]["path"])

@@ -43,6 +43,7 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
         spec={"runPolicy": _limits(job)} if job else {},
         status=status,
         ends=tuple(_end(run, task, status) for task in record.tasks if task.outcome == "Failed"),
+        stopped=tuple(task.name for task in record.tasks if task.outcome == "Stopped"),
         logs={task.name: _log(run, task.name) for task in record.tasks if task.outcome == "Running"},
     )
 
@@ -73,9 +74,11 @@ def _limits(job: Job) -> Manifest:
 
 def _end(run: RunDirectory, task: TaskRecord, status: Status) -> End:
     ending = next((each for each in reversed(status.endings) if each.task == task.name), None)
-    log = _log(run, task.name)
+    container = ending.container if ending else ""
+    log = _log(run, task.name, container)
     return End(
         task=task.name,
+        init_container=container,
         exit_code=task.exit_code,
         reason=ending.reason if ending else "",
         text=log.text,
@@ -84,9 +87,10 @@ def _end(run: RunDirectory, task: TaskRecord, status: Status) -> End:
     )
 
 
-def _log(run: RunDirectory, task: str) -> LogTail:
-    """Log of the last start of the task's program; sidecars have logs of their own."""
-    paths = [path for path in run.logs(task) if re.fullmatch(rf"{re.escape(task)}\.\d+\.log", path.name)]
+def _log(run: RunDirectory, task: str, container: str = "") -> LogTail:
+    """Log of the last start of the task's program, or of one of its other containers."""
+    name = re.escape(f"{task}.{container}" if container else task)
+    paths = [path for path in run.logs(task) if re.fullmatch(rf"{name}\.\d+\.log", path.name)]
     return LogTail(tail(paths[-1], LOG_SIZE, LOG_LINES), _written(paths[-1])) if paths else LogTail("")
 
 

@@ -57,6 +57,11 @@ def _asked(text: str, env: Mapping[str, str]) -> str:
     return path
 
 
+def is_program(word: str) -> bool:
+    """Whether a command may begin with this word; `python` always may."""
+    return word in NAMES or _which(word, os.environ.get("PATH", os.defpath)) is not None
+
+
 def _which(name: str, path: str) -> str | None:
     """Absolute path of a program, as of shutil.which, which is slow to import."""
     for folder in [""] if os.sep in name else path.split(os.pathsep):

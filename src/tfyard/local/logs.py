@@ -33,7 +33,9 @@ def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
     if not logs:
         yield Said(kind="waiting", text=f"{run.name} has no such logs")
     yield from _missing_times(logs, wanted)
-    for log in logs.values():
+    for start, log in logs.items():
+        if start.container:
+            yield remarks.of_init_container(start, _ending_of(run, start))
         yield from log.read(is_over=True)
 
 
@@ -124,7 +126,7 @@ def _begin(
 ) -> Iterator[LogEvent]:
     """Opens the logs of starts that are newer than all seen before, from their first line on."""
     for start, path in _all_files(run, wanted).items():
-        earlier = [each for each in seen if each.task == start.task]
+        earlier = [each for each in seen if (each.task, each.container) == (start.task, start.container)]
         if start in seen or any(each > start for each in earlier):
             continue
         if earlier:
@@ -137,6 +139,12 @@ def _end_before(run: RunDirectory, start: Start) -> Ending | None:
     """Ending of the start before this one, from the status of the run."""
     of_task = (each for each in run.status().endings if each.task == start.task)
     return next((each for each in of_task if each.attempt + each.restart == start.attempt - 1), None)
+
+
+def _ending_of(run: RunDirectory, start: Start) -> Ending | None:
+    """How the last run of an init container ended, if it failed."""
+    endings = reversed(run.status().endings)
+    return next((e for e in endings if (e.task, e.container) == (start.task, start.container)), None)
 
 
 def _progress(open_: dict[Start, _Log]) -> Iterator[LogEvent]:
@@ -162,12 +170,19 @@ def _files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
 
 
 def _all_files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
-    return {start: path for path in run.logs() if wanted.includes(start := _start(path))}
+    """Log files of programs; of a task whose program never started, that of its last init container."""
+    files = {start: path for path in run.logs() if wanted.includes(start := _start(path))}
+    started = {start.task for start in files if not start.container}
+    inits = {start: path.stat().st_mtime_ns for start, path in files.items() if start.task not in started}
+    last = {start.task: start for start in sorted(inits, key=lambda each: inits[each])}
+    return {s: path for s, path in files.items() if not s.container or last.get(s.task) == s}
 
 
 def _start(path: Path) -> Start:
-    task, number, _ = path.name.rsplit(".", 2)
-    return Start(task, int(number) if number.isdigit() else 1)
+    """The start of a log file such as worker-0.1.log, or worker-0.prepare.1.log of another container."""
+    name, number, _ = path.name.rsplit(".", 2)
+    task, _, container = name.partition(".")
+    return Start(task, int(number) if number.isdigit() else 1, container=container)
 
 
 class RunLogReader:
@@ -221,7 +236,7 @@ class RunLogReader:
             elif isinstance(item, SkippedLines):
                 self._watch(run_events.Skipped(item.source, item.lines))
             else:
-                self._watch(run_events.Unfinished(item.source, item.text))
+                self._watch(run_events.Unfinished(item.source, item.text, item.is_rewritten))
                 if item.is_rewritten and (reading := read_line(item.text, self._pattern)):
                     self._emit_metric(item.source, self._epochs.place(item.source, reading), unfinished=True)
 

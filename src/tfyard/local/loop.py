@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from tfyard.local.machine import Machine
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.rehearsal import RESTART, Rehearsals
 from tfyard.local.settings import Rehearsal
-from tfyard.model import Decision, Event, Manifest, Status, Task, run_events
+from tfyard.model import Decision, Event, Job, Manifest, Status, Task, run_events
 from tfyard.node.logs import tail
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.wording import waiting
@@ -38,6 +39,8 @@ _OF_TENSORFLOW_1 = {
     "set_random_seed", "to_float", "to_int32", "trainable_variables", "truncated_normal", "variable_scope",
 }  # fmt: skip
 """Attributes that programs for TensorFlow 1 use first."""
+_NO_INPUT = re.compile(r"^(?:EOFError: EOF when reading a line|bdb\.BdbQuit)$", re.MULTILINE)
+"""The end of a program that reads standard input, or is in its debugger, where there is no input."""
 _SAME_ID = re.compile(r"The same \w+ .*request was received twice")
 
 Watch = Callable[[run_events.RunEvent], None]
@@ -56,7 +59,7 @@ class Loop:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
         self._store = LocalStore(directory, self._on_job_event, prepared.memory)
-        self._runner = LocalRunner(self.node, self._store, self._adapt)
+        self._runner = LocalRunner(self.node, self._store, prepared.site, self._adapt)
         self._logs = RunLogReader(directory, watch, prepared.pattern, for_screen=for_screen)
         self._rehearsals = Rehearsals(self._runner, self._warn)
         self.interrupts = 0
@@ -67,11 +70,19 @@ class Loop:
     def status(self) -> Status:
         return self._store.status
 
-    def interrupt(self) -> None:
+    def interrupt(self, *, by_keyboard: bool = False) -> None:
         """The first call asks every task to stop, the second kills them."""
         self.interrupts += 1
-        self._runner.stop_all(force=self.interrupts > 1)
+        has_servers = self._prepared.is_from_config  # they have nothing to save, and `join` never sees SIGINT
+        self._runner.stop_all(force=self.interrupts > 1, by_keyboard=by_keyboard and not has_servers)
         self.node.change.set()
+
+    def pause(self) -> None:
+        """Stops all processes until `go_on`."""
+        self.node.engine.signal_all(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.node.engine.signal_all(signal.SIGCONT)
 
     def restart(self, task: str) -> bool:
         """Restarts a task by evicting it, which costs no retry. False: the task is not running."""
@@ -150,7 +161,6 @@ class Loop:
             self._phase = status.phase
             condition = status.condition(status.phase)
             self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
-            self._rehearsals.failed(self.job, status.failure)
         rewritten = self.node.rewritten_paths()
         if rewritten and not self._has_reported_rewriting:
             self._has_reported_rewriting = True
@@ -190,7 +200,9 @@ class Loop:
     def _hint(self, event: ContainerEnded) -> None:
         """Shows one hint for all tasks: they have the same program."""
         if event.exit.code and not self._has_hinted:
-            text = hint(self._prepared.python, tail(event.started.log), tf1=self._prepared.job.tf1)
+            log = tail(event.started.log)
+            text = hint(self._prepared.python, log, tf1=self._prepared.job.tf1)
+            text = text or (no_input(self._prepared.job) if _NO_INPUT.search(log) else "")
             self._has_hinted = bool(text)
             if text:
                 self._watch(run_events.Note("warning", text))
@@ -204,6 +216,15 @@ class Loop:
             return "the run was interrupted"
         words = {PREEMPTED: "it was preempted", RESTARTED: "it is restarted"}
         return words.get(event.reason, "its task has ended")
+
+
+def no_input(job: Job) -> str:
+    """Why no task of the run has a standard input, and what to do; empty if there is only one task."""
+    tasks = [task.name for task in job.tasks()]
+    why = f"standard input is for runs with a single task, and {job.name} has {len(tasks)}"
+    return (
+        f"{why}; --attach {tasks[0]} lets you start that task in a terminal of its own" if tasks[1:] else ""
+    )
 
 
 def hint(interpreter: Interpreter, log: str, *, tf1: bool) -> str:

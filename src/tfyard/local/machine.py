@@ -10,17 +10,19 @@ from msgspec import Struct
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.node import FileSources, LocalNode, NodeEvent
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import attached_task, code, gpus, interpreter
 from tfyard.local.gpus import Shares
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepared import PreparedRun
-from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Task
+from tfyard.local.settings import SOURCE_VARIABLE
+from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Task, tensorflow_container
 from tfyard.model.expansion import escape
-from tfyard.model.names import PORT_NAME
+from tfyard.model.names import CODE_VOLUME, PORT_NAME
 from tfyard.node.containers import mentions, rewrite
+from tfyard.node.node import NodeOptions
 from tfyard.planner.pods import program_text
 
-CODE_VOLUME = "tfyard-code"
 _KINDS = ("initContainers", "containers")
 
 
@@ -63,12 +65,15 @@ class Machine(Struct, frozen=True, kw_only=True):
     tf1: bool = False
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts."""
+    input_of: str = ""
+    """Name of the container that has our standard input."""
     use_cgroups: bool = True
 
     def node(self, on_event: Callable[[NodeEvent], None] = lambda _event: None) -> LocalNode:
         has = {"cpu": str(len(os.sched_getaffinity(0))), "memory": str(memory())}
         args = self.directory, self.base_env, on_event, self.sources
-        return LocalNode(*args, allocatable=has, use_cgroups=self.use_cgroups)
+        options = NodeOptions(allocatable=has, input_of=self.input_of)
+        return LocalNode(*args, options=options, use_cgroups=self.use_cgroups)
 
     def adapted(self, pod: Manifest, task: Task) -> Manifest:
         """The planner's pod with what only a run here adds: variables, GPUs, the code as a volume, and the network
@@ -166,13 +171,25 @@ def machine(prepared: PreparedRun, directory: Path) -> Machine:
         directory=directory,
         sources=FileSources(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
         base_env=base_env(prepared.python, directory),
-        variables=settings.variables,
+        variables=settings.variables | _source_variable(prepared, directory),
         gpus={} if gpus.VARIABLE in settings.variables else _share_gpus(prepared),
         ports=prepared.site.ports,
         code=CodeMount(folder, job.code.at) if job.code and folder else None,
         tf1=job.tf1,
         attached=frozenset(settings.attach),
+        input_of=_training_container(job) if prepared.reader else "",
     )
+
+
+def _training_container(job: Job) -> str:
+    """Name of the container that trains, in a job with one task."""
+    (role,) = (role for role in job.roles if role.replicas)
+    return str(tensorflow_container(role.template)["name"])
+
+
+def _source_variable(prepared: PreparedRun, directory: Path) -> dict[str, str]:
+    has_sources = bool(prepared.settings.sources)
+    return {SOURCE_VARIABLE: str(RunDirectory(directory).source)} if has_sources else {}
 
 
 def _share_gpus(prepared: PreparedRun) -> Shares:

@@ -1,5 +1,6 @@
 """Options of a run, kept in its directory: with them and its job file, the run can be repeated."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,7 @@ def text(prepared: PreparedRun) -> str:
         mount=tuple(f"{name}={path}" for name, path in prepared.mounts.items()),
         gpus=asked.gpus,
         share_gpus=asked.share_gpus,
-        tensorboard=asked.tensorboard,
+        tensorboard=asked.tensorboard and os.path.abspath(asked.tensorboard),  # noqa: PTH100
         attach=asked.attach,
         metric=asked.metric,
     )
@@ -56,11 +57,17 @@ def _given_as(prepared: PreparedRun) -> GivenAs:
 
 
 def given_as(run: RunDirectory) -> GivenAs:
-    asked = _load(run)
+    asked = _read(run)
     return asked.given_as if asked else "job-file"
 
 
-def _load(run: RunDirectory) -> OptionsSource | None:
+def log_dir(run: RunDirectory) -> str:
+    """Folder that `--tensorboard` gave; empty: none."""
+    asked = _read(run)
+    return (asked.settings.tensorboard if asked else None) or ""
+
+
+def _read(run: RunDirectory) -> OptionsSource | None:
     try:
         return msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -69,9 +76,10 @@ def _load(run: RunDirectory) -> OptionsSource | None:
 
 def again(run: RunDirectory) -> RunOptions:
     """Options that start the run's own job again."""
-    job, asked = run.path / "job.yaml", _load(run)
+    job, asked = run.path / "job.yaml", _read(run)
     if asked is None or not job.exists():
         raise Usage(f"{run.name} ended too early to be repeated; `tfyard run FILE` starts its job")
     if asked.is_config:
         raise Usage(f"{run.name} is of a config with resources; `tfyard run {asked.file}` starts it again")
-    return replace(asked.settings, target=str(job), beside=asked.file)
+    sources = {file.name: file.read_text(encoding="utf-8") for file in run.source.glob("*")}
+    return replace(asked.settings, target=str(job), beside=asked.file, sources=sources)

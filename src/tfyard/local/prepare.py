@@ -31,7 +31,7 @@ def prepare(asked: RunOptions) -> PreparedRun:
     """Raises Invalid for a wrong file and Usage for wrong options, before a process starts."""
     settings.check(asked)
     loaded, config = _load(asked)
-    job = _with_command(_adjusted(loaded.job, asked), asked)
+    job, guesses = _with_args_as_commands(_with_command(_adjusted(loaded.job, asked), asked))
     if not job.size:
         raise Usage(f"{job.name} has no tasks: nothing to run")
     for name in asked.attach:
@@ -50,7 +50,7 @@ def prepare(asked: RunOptions) -> PreparedRun:
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=RESTART_IN_PLACE),
         ignored=tuple(shortfalls.ignored(loaded.job)),
         is_from_config=config is not None,
-        changes=loaded.changes or (),
+        changes=(*(loaded.changes or ()), *guesses),
         warnings=loaded.warnings,
         text=loaded.text,
     )
@@ -81,7 +81,30 @@ def _with_role_command(role: Role, words: Sequence[str], *, in_code: bool) -> Ro
         return role
     changed = {**container, "command": [escape(word) for word in words]}
     changed |= {} if in_code else {"workingDir": str(Path.cwd())}
-    spec = role.template["spec"]
+    return _with_container(role, changed)
+
+
+def _with_args_as_commands(job: Job) -> tuple[Job, list[str]]:
+    """The job whose tasks run their `args`, if they have no command and the args begin with a program of this
+    machine: images of TensorFlow and Python have no entrypoint. Also a sentence about each such role."""
+    roles = tuple(map(_with_args_as_command, job.roles))
+    changed = [new for old, new in zip(job.roles, roles, strict=True) if old is not new]
+    commands_of = {role.name.lower(): tensorflow_container(role.template)["command"] for role in changed}
+    said = [f"the args of {role} are its command: {shlex.join(words)}" for role, words in commands_of.items()]
+    return replace(job, roles=roles), said
+
+
+def _with_args_as_command(role: Role) -> Role:
+    container = tensorflow_container(role.template)
+    args = [str(word) for word in container.get("args") or ()]
+    if container.get("command") or not args or role.is_default_server or not interpreter.is_program(args[0]):
+        return role
+    return _with_container(role, {**container, "command": args, "args": []})
+
+
+def _with_container(role: Role, changed: Manifest) -> Role:
+    """The role with another container that trains."""
+    container, spec = tensorflow_container(role.template), role.template["spec"]
     containers = [changed if each is container else each for each in spec["containers"]]
     return replace(role, template={**role.template, "spec": {**spec, "containers": containers}})
 

@@ -50,3 +50,9 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
     """Text that the warnings refer to."""
+
+    @property
+    def reader(self) -> str:
+        """The task that has the standard input of tfyard: the only one, unless the user starts it."""
+        tasks = [task.name for task in self.job.tasks()]
+        return tasks[0] if len(tasks) == 1 and not self.settings.attach else ""

@@ -52,6 +52,7 @@ class Execution:
     async def execute(self) -> RunRecord:
         """Runs until the job has ended and no process is left."""
         try:
+            self._write_sources()
             self._fetch_code()
             self._record()
             self._announce()
@@ -59,6 +60,11 @@ class Execution:
             return self._finish()
         finally:
             self.directory.close()
+
+    def _write_sources(self) -> None:
+        for name, text in self.prepared.settings.sources.items():
+            self.directory.source.mkdir(exist_ok=True)
+            (self.directory.source / name).write_text(text, encoding="utf-8")
 
     def _fetch_code(self) -> None:
         """Fetches the code; if that fails, nothing is left of the run."""
@@ -95,9 +101,16 @@ class Execution:
     def interrupts(self) -> int:
         return self._loop.interrupts
 
-    def interrupt(self) -> None:
-        """The first call asks every task to stop, the second kills them."""
-        self._loop.interrupt()
+    def interrupt(self, *, by_keyboard: bool = False) -> None:
+        """The first call asks every task to stop, the second kills them. `by_keyboard`: see node/ending.py."""
+        self._loop.interrupt(by_keyboard=by_keyboard)
+
+    def pause(self) -> None:
+        """Stops the processes of all tasks, as Ctrl-Z does, until `go_on`."""
+        self._loop.pause()
+
+    def go_on(self) -> None:
+        self._loop.go_on()
 
     def stop(self) -> None:
         """Carries out `tfyard stop`: an interrupt, which is recorded as Stopped."""

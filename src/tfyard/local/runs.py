@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -12,11 +13,12 @@ from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.errors import Usage
-from tfyard.model import Manifest
+from tfyard.errors import NotPossible, Usage
+from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import metrics
+from tfyard.planner.results import ready
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,8 +27,13 @@ if TYPE_CHECKING:
     from tfyard.overview.progress import Progress
     from tfyard.overview.record import RunRecord
 
+Say = Callable[[str], None]
 API_VERSION, KIND = "tfyard.dev/v1", "Run"
 """apiVersion and kind of a run that is shown as an object among TFJobs."""
+
+
+def _silent(_text: str) -> None:
+    """Default of `say`."""
 
 
 def records(now: datetime) -> list[RunRecord]:
@@ -45,9 +52,20 @@ def listed(now: datetime, home: Path = run_directory.HOME) -> list[tuple[RunDire
 def summary(run: RunDirectory, record: RunRecord) -> JobSummary:
     """Summary with the phase of the record: a run that was killed could not write its status."""
     status = replace(run.status(), phase=record.phase)
-    if record.ended and not status.completion_time:
-        status = replace(status, completion_time=record.ended)
+    if record.ended:
+        ended, roles = status.completion_time or record.ended, _roles(status, record)
+        status = replace(status, completion_time=ended, replica_statuses=roles)
     return JobSummary(name=record.name, job=record.job, created=record.started, status=status)
+
+
+def _roles(status: Status, record: RunRecord) -> dict[str, RoleStatus]:
+    """The roles of an ended run with `ready` by its record: tasks may have ended after the last decision."""
+    roles = {}
+    for name, counted in status.replica_statuses.items():
+        outcomes = [each.outcome for each in record.tasks if each.name.rpartition("-")[0] == name.lower()]
+        counts = [outcomes.count(each) for each in ("Succeeded", "Failed", "Stopped")]
+        roles[name] = replace(counted, ready=ready(counts[0], len(outcomes), *counts[1:]))
+    return roles
 
 
 def manifest(run: RunDirectory, record: RunRecord) -> Manifest:
@@ -67,21 +85,30 @@ def manifest(run: RunDirectory, record: RunRecord) -> Manifest:
     }
 
 
-def find(name: str, home: Path = run_directory.HOME) -> tuple[RunDirectory, RunRecord]:
+def find(
+    name: str, home: Path = run_directory.HOME, say: Say = _silent, *, whole: bool = False
+) -> tuple[RunDirectory, RunRecord]:
+    """A run with its record, by the rules of `run_directory.find_run`; `say` tells which run a beginning means."""
     run_directory.sweep_scratch(home)
-    run = run_directory.find_run(name, home)
+    run = run_directory.find_run(name, home, whole=whole)
+    _tell_which(name, run, say)
     record = run.load()
     if record is None:
         raise Usage(f"{run.name} has no record: it never started")
     return run, record
 
 
+def _tell_which(name: str, run: RunDirectory, say: Say) -> None:
+    if run.name.startswith(name) and name not in (run.name, run_directory.job_of(run)):
+        say(f"{name} is the run {run.name}")
+
+
 def remove(name: str) -> str:
-    """Remove a run and its logs; returns its name. Volumes stay: other runs use them too."""
-    run = run_directory.find_run(name)
+    """Remove a run and its logs, by its whole name; returns that. Volumes stay: other runs use them too."""
+    run = run_directory.find_run(name, whole=True)
     record = run.load()
     if record is not None and record.ended is None:
-        raise Usage(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
+        raise NotPossible(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
     rmtree(run.path)
     return run.name
 
@@ -95,10 +122,11 @@ def points(run: RunDirectory) -> list[Point]:
     return [metrics.from_row(row) for row in run.rows("metrics.jsonl")]
 
 
-def logs(name: str, task: str | None) -> list[Path]:
+def logs(name: str, task: str | None, say: Say = _silent) -> list[Path]:
     """Log files, one for each start of each task, or of one task."""
     run_directory.sweep_scratch()
     run = run_directory.find_run(name)
+    _tell_which(name, run, say)
     paths = run.logs(task)
     if paths:
         return paths

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tfyard.errors import Usage
 from tfyard.formats import durations
@@ -11,6 +11,8 @@ from tfyard.job_input import options
 from tfyard.job_input.options import JobOptions, pair
 from tfyard.model import Job
 from tfyard.model.spelling import did_you_mean
+
+SOURCE_VARIABLE = "TFYARD_SOURCE"
 
 
 class RunOptions(JobOptions, frozen=True, kw_only=True):
@@ -33,6 +35,9 @@ class RunOptions(JobOptions, frozen=True, kw_only=True):
     kill: tuple[str, ...] = ()
     attach: tuple[str, ...] = ()
     metric: str | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+    """Name -> text of programs that are in no file of the user, such as a notebook's cell. The run keeps them in
+    its directory, in the folder that the variable TFYARD_SOURCE names."""
 
     @property
     def job_file(self) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import TfyardError, Usage
-from tfyard.local import interpreter, views
+from tfyard.local import interpreter, options_file, views
 from tfyard.local.copying import locate
 from tfyard.local.tensorboard import has_tensorboard
 from tfyard.model import tensorflow_container
@@ -27,7 +27,9 @@ RETRY, GRACE = 0.2, 5.0
 
 
 def folder(run: RunDirectory, record: RunRecord, log_dir: str = "") -> Path:
-    """`log_dir`: on this machine, or as the tasks see it; default: what the job says, else where summaries are."""
+    """`log_dir`: on this machine, or as the tasks see it; default: what `--tensorboard` gave, what the job says,
+    else where summaries are."""
+    log_dir = log_dir or options_file.log_dir(run)
     if log_dir and Path(log_dir).is_dir():
         return Path(log_dir).resolve()
     job = views.job_of(run)

@@ -19,21 +19,31 @@ SECOND, MILLISECOND = 19, 23
 """Length of a timestamp up to the second and up to the millisecond, in bytes."""
 
 
-class Start(Struct, frozen=True, order=True):
-    """One start of a task's program."""
+class Start(Struct, frozen=True):
+    """One start of a task's program, or of an init container because of which the program has not started."""
 
     task: str
     attempt: int = 1
     """Number of the task's pod, counted from 1."""
     restart: int = 0
     """Number of the restart in place of that pod's program; 0: its first start."""
+    container: str = ""
+    """The init container; empty: the program."""
+
+    def __lt__(self, other: "Start") -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[object, ...]:
+        return self.task, self.attempt, not self.container, self.restart
 
     @property
     def name(self) -> str:
-        """`worker-1`; `worker-1#2` in its second pod; `worker-1#2.1` after a restart in that pod."""
-        if self.restart:
-            return f"{self.task}#{self.attempt}.{self.restart}"
-        return f"{self.task}#{self.attempt}" if self.attempt > 1 else self.task
+        """`worker-1`; `worker-1#2` in its second pod; `worker-1#2.1` after a restart in that pod;
+        `worker-1/prepare` of its init container `prepare`."""
+        attempt = f"#{self.attempt}" if self.attempt > 1 or self.restart else ""
+        restart = f".{self.restart}" if self.restart else ""
+        return f"{self.task}{attempt}{restart}" + (f"/{self.container}" if self.container else "")
 
 
 class Lines(Struct, frozen=True):
@@ -118,7 +128,7 @@ def attempt_of(text: str) -> tuple[int | None, int | None]:
     if not text:
         return None, None
     if not attempt.isdigit() or int(attempt) < 1 or (dot and not restart.isdigit()):
-        raise Usage(f"--attempt {text}: must be a number from 1, or N.R for the R-th restart in place of it")
+        raise Usage(f"attempt {text}: must be a number from 1, or N.R for the R-th restart in place of it")
     return int(attempt), int(restart) if dot else None
 
 

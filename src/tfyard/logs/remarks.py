@@ -15,9 +15,22 @@ def ended(start: Start, ending: Ending) -> Said:
     return Said(kind="ended", text=f"ended: {_how(ending)}", start=start)
 
 
+def of_init_container(start: Start, ending: Ending | None) -> Said:
+    """The remark before the log of an init container, which stands in the place of the program's."""
+    how = f"failed ({_how(ending)})" if ending else "runs"
+    text = f"has not started: its init container {start.container} {how}; this is the log of that"
+    return Said(kind="init-container", text=text, start=start)
+
+
+def of_sidecar(start: Start, container: str, ending: Ending) -> Said:
+    text = f"its container {container} failed: {_how(ending)}"
+    return Said(kind="sidecar", text=text + (f"\n{ending.message}" if ending.message else ""), start=start)
+
+
 def stored(start: Start, ending: Ending) -> Said:
     """The remark about a start whose log is gone: how it ended, from the job's status."""
-    text = f"its log is gone; it ended: {_how(ending)}"
+    who = f"its init container {ending.container}" if ending.container else "it"
+    text = f"its log is gone; {who} ended: {_how(ending)}"
     return Said(kind="ending", text=text + (f"\n{ending.message}" if ending.message else ""), start=start)
 
 
@@ -31,8 +44,14 @@ def unless_removed(log: Iterator[LogEvent], start: Start, ending: Ending | None)
         yield stored(start, ending) if is_removed and ending else event
 
 
-def gone(start: Start) -> Said:
-    return Said(kind="gap", text="no log: it never started, or its pod is gone", start=start)
+def gone(start: Start, fate: str = "") -> Said:
+    """`fate`: what became of the task, if that is known."""
+    texts = {
+        "Succeeded": "has succeeded; its log is gone with its pod",
+        "Stopped": "was stopped when the job ended; its log is gone with its pod",
+    }
+    text = texts.get(fate, "no log: it never started, or its pod is gone")
+    return Said(kind="gap", text=text, start=start)
 
 
 def rotated(start: Start, after: bytes, before: bytes) -> Said:

@@ -14,6 +14,11 @@ FIRST_RETRYABLE = SIGNALLED
 START_ERRORS = frozenset(("StartError", "ContainerCannotRun"))
 """Reasons, of containerd and Docker, of containers whose command could not be executed. Their exit code of 128 or
 more is not the program's."""
+CHECKPOINTED = 42
+SAVED = frozenset((CHECKPOINTED, SIGNALLED + 15))
+"""Codes with which TensorFlow's PreemptionCheckpointHandler ends all workers when one of them is asked to stop:
+they have saved a checkpoint and want to be run again. It is 42, and 143 on Google's cloud. While no task is taken
+away, they are ordinary codes: any program may choose them."""
 RETRYABLE = f"exit codes of {FIRST_RETRYABLE} and more"
 """The rule as text in help, schemas and CRDs."""
 _LARGEST = 255

@@ -115,6 +115,8 @@ class Job(Struct, frozen=True, kw_only=True):
     fails_with: Literal["any", "chief"] = "any"
     """The tasks whose permanent failure fails the job; under v1alpha1, only the chief."""
     dynamic_workers: bool = False
+    together: bool = False
+    """Whenever one task must start again, all unfinished tasks do."""
     dialect: Dialect = "tf2"
     services: ServiceMode | None = None
     """How tasks are addressed; None: as the cluster or machine where the job runs is set up."""

@@ -19,6 +19,8 @@ class Unfinished(RunEvent, frozen=True):
 
     task: str
     text: str
+    is_rewritten: bool = False
+    """Whether it is a new state of the line, as of a progress bar; else it may be a question."""
 
 
 class Skipped(RunEvent, frozen=True):

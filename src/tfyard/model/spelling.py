@@ -12,7 +12,14 @@ def closest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     return folded[matches[0]] if matches else None
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most similar, else the first one that begins with this one."""
+    known = list(known)
+    return closest(name, known) or next((each for each in known if each.startswith(name)), None)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = list(known)
     best = closest(word, known)
-    return f"did you mean {best}?" if best else f"one of: {', '.join(known)}"
+    choices = f"one of: {', '.join(known)}" if known else "there are none"
+    return f"did you mean {best}?" if best else choices

@@ -35,6 +35,12 @@ class RoleStatus(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
     ready: str = ""
     selector: str = ""
 
+    @property
+    def size(self) -> int:
+        """Number of the role's tasks when the status was written, from `ready`; 0 if it does not tell."""
+        _, _, size = self.ready.partition("/")
+        return int(size) if size.isdecimal() else 0
+
 
 class TaskBackoff(Struct, frozen=True, rename="camel", kw_only=True):
     """How long a task waits whose last attempts failed, or were disrupted, in quick succession."""
@@ -55,10 +61,26 @@ class RoleMemory(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
     retries: int = 0
     """Restarts that count against the limit and whose pods are gone."""
     excused: dict[str, tuple[str, ...]] = {}
-    """Index -> the restarts in place of its present pod that do not count, because its node caused them. A pod
-    shows only the last end of each container."""
+    """Index -> the restarts in place of its present pod that do not count, because its node or the loss of another
+    task caused them. A pod shows only the last end of each container."""
     backoff: dict[str, TaskBackoff] = {}
     """Task index -> its back-off; only tasks that failed more than once in a row have one."""
+
+
+class Disruption(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """The last time that tasks were taken away: others may fail because of it, and are then not at fault."""
+
+    tasks: tuple[str, ...]
+    """The tasks that were taken away; of many, the first."""
+    since: Time
+    recovered: Time | None = None
+    """When all tasks ran again; None: not yet, or all were started again."""
+    restarted: bool = False
+    """All tasks were started again because of it. What fails from then on fails by itself."""
+    restarts: dict[str, int] = {}
+    """Task -> its restarts in place that counted already; only of tasks that had some."""
+    forgiven: tuple[str, ...] = ()
+    """Tasks that were restarted in place after it, at no retry."""
 
 
 class Cluster(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -96,9 +118,13 @@ class Ending(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     started: Time | None = None
     finished: Time | None = None
     exit_code: int | None = None
+    container: str = ""
+    """The init container that failed, so that the program did not start; empty: it is the program's own end."""
     reason: str = ""
     message: str = ""
     """The program's last lines, or the message of the component that ended the pod; the end of a long text."""
+    peer: str = ""
+    """The tasks that were taken away before, if the attempt ended because of that."""
 
 
 class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -112,6 +138,7 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     failure: Failure | None = None
     endings: tuple[Ending, ...] = ()
     """The last endings, oldest first; empty while no attempt has failed."""
+    disruption: Disruption | None = None
     start_time: Time | None = None
     completion_time: Time | None = None
     observed_generation: int | None = None

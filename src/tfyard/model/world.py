@@ -43,6 +43,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """The pod was deleted before its program ended, so the exit code says nothing about the program."""
     ready: bool = False
     exit_code: int | None = None
+    failed_init: str = ""
+    """Name of the init container that the exit code, reason and message are about; empty: the program."""
     message: str = ""
     """The last lines that the program wrote before it failed."""
     reason: str = ""

@@ -6,8 +6,8 @@ volumes.py    directories for volumes; `Sources`: where ConfigMaps, Secrets, Ser
 pod_data.py, containers.py   what a manifest means: files, variables, arguments (pure)
 node.py       what all pods share; `Owner`: the creator of a pod, which decides what the manifest leaves open
 engine.py     processes of containers, probes, hooks and exec; memory.py  their limits and use
-states.py     the state of a pod at one moment
-processes.py, launch.py, supervisor.py   the parent of every process: see supervisor.py
+states.py     the state of a pod at one moment; ending.py  how programs are asked to end
+processes.py, launch.py, supervisor.py   the parent of every process: see supervisor.py; standard_input.py
 output.py, logs.py, log_times.py         lines, and when they were written
 linux_namespaces.py, network.py, hosts.py   what a process sees of the disk, the network and the names in it
 

@@ -15,7 +15,7 @@ from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
 from tfyard.model.exit_codes import SIGKILLED, restarts_in_place
 
-from . import probes
+from . import ending, probes
 from .console import ContainerConsole
 from .containers import NoCommand
 from .engine import ContainerProcess, Engine
@@ -138,8 +138,9 @@ class PodContainer:
                 return
             self._before, self._run = ended, self._run + 1
 
-    async def stop(self, grace: float) -> None:
-        """Ask it to end, once, and kill it after the grace period. A second call may shorten that."""
+    async def stop(self, grace: float, *, by_keyboard: bool = False) -> None:
+        """Ask it to end, once, and kill it after the grace period. A second call may shorten that. `by_keyboard`:
+        by the signals of Ctrl-C."""
         process = self.process
         if process is None or process.ended.done():
             return
@@ -147,18 +148,17 @@ class PodContainer:
             await asyncio.wait([process.ended], timeout=grace)
         elif grace:
             self._asked_to_end = process
-            await self._ask_to_end(process, grace)
+            await self._ask_to_end(process, grace, by_keyboard=by_keyboard)
         self.home.engine.signal(process, signal.SIGKILL)
         await asyncio.wait([process.ended])
 
-    async def _ask_to_end(self, process: ContainerProcess, grace: float) -> None:
+    async def _ask_to_end(self, process: ContainerProcess, grace: float, *, by_keyboard: bool) -> None:
         end = asyncio.get_running_loop().time() + grace
         hook = self._hook("preStop")
         if hook:
             await self._within(process, self._pre_stop(process, hook, grace), grace)
-        self.home.engine.signal(process, signal.SIGTERM)
         seconds = max(end - asyncio.get_running_loop().time(), AFTER_HOOK if hook else 0)
-        await asyncio.wait([process.ended], timeout=seconds)
+        await ending.ask(self.home.engine, process, seconds, by_keyboard=by_keyboard)
 
     def lose(self, at: datetime) -> None:
         """Mark it as killed, in a kubelet's words, because its end was not seen."""
@@ -230,6 +230,8 @@ class PodContainer:
         self._message_file.touch()
         started = datetime.now(UTC)
         process = self.process = await self._start(command, log)
+        if self.home.stopping.is_set():  # `stop` has found no process, because it was being started
+            self.home.engine.signal(process, signal.SIGKILL)
         owner.started(self.name, log)
         watching = asyncio.create_task(self._attend(process, started))
         try:
@@ -254,7 +256,7 @@ class PodContainer:
     async def _start(self, command: ContainerCommand, log: Path) -> ContainerProcess:
         engine, limit = self.home.engine, memory_limit(self.spec)
         id = f"{self.home.name}/{self.home.uid}/{self.name}/{self._run}"
-        if not self.spec.get("stdin"):
+        if command.stdin or not self.spec.get("stdin"):
             return await engine.start(id, command, log, limit)
         attached = await engine.start_interactive(id, command, limit, tty=bool(self.spec.get("tty")))
         is_once = self.is_ephemeral or bool(self.spec.get("stdinOnce"))

@@ -77,6 +77,14 @@ class Engine:
         await self._processes.started(process.id)
         return not (process.ended.done() and process.ended.result().problem)
 
+    def pid(self, process: ContainerProcess) -> int | None:
+        """Process ID, while it runs."""
+        return self._processes.pids.get(process.id)
+
+    def signal_all(self, number: signal.Signals) -> None:
+        for process in [*self._running.values()]:
+            self.signal(process, number)
+
     def signal(self, process: ContainerProcess, number: signal.Signals) -> None:
         if not process.ended.done():
             self._processes.signal(process.id, number)
@@ -85,7 +93,7 @@ class Engine:
         """Run a command inside a container: its exit code and the end of its output. It is killed if this call is
         cancelled."""
         log = self._folder / f"beside-{next(self._numbers)}.log"
-        command = replace(process.command, argv=argv, stdio=(), tty=False)
+        command = replace(process.command, argv=argv, stdio=(), tty=False, stdin=False)
         started = await self.start_beside(process, command, log)
         try:
             ended = await asyncio.shield(started.ended)

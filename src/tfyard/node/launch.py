@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 
+from tfyard.node import standard_input
 from tfyard.node.orphans import MARK
 
 PACKAGES = __file__.rsplit(os.sep, 3)[0]
@@ -19,9 +20,12 @@ from tfyard.node.supervisor import main; main({fd}, **{options})"""
 
 class SupervisorHandle:
     """The process and our end of its socket. When that end closes, it kills its containers, removes the directory
-    `scratch` and ends. `namespaces`: it keeps containers in a PID namespace where the system allows it."""
+    `scratch` and ends. `namespaces`: it keeps containers in a PID namespace where the system allows it. `stdin`:
+    what containers with a standard input read, as of Popen."""
 
-    def __init__(self, *, namespaces: bool, scratch: str = "") -> None:
+    def __init__(
+        self, *, namespaces: bool, scratch: str = "", stdin: int | None = subprocess.DEVNULL
+    ) -> None:
         self.channel, theirs = socket.socketpair()
         self._output = os.memfd_create("supervisor")
         options = {"namespaces": namespaces, "scratch": scratch}
@@ -33,7 +37,7 @@ class SupervisorHandle:
                 pass_fds=[theirs.fileno()],
                 # It belongs to no container, even if we run in one ourselves.
                 env={name: value for name, value in os.environ.items() if name != MARK},
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=self._output,
                 stderr=self._output,
                 start_new_session=True,
@@ -55,9 +59,11 @@ _spare: list[SupervisorHandle] = []
 
 
 def ahead() -> None:
-    """Start a supervisor for the next run. Without a run, it ends with this process."""
+    """Start a supervisor for the next run of this command, whose standard input it has. Without a run, it ends
+    with this process."""
     if not _spare:
-        _spare.append(SupervisorHandle(namespaces=True))
+        stdin = None if standard_input.is_usable() else subprocess.DEVNULL
+        _spare.append(SupervisorHandle(namespaces=True, stdin=stdin))
         atexit.register(_drop)
 
 

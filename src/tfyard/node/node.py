@@ -68,6 +68,8 @@ class NodeOptions(Struct, frozen=True, kw_only=True):
     """Image -> its entrypoint, because images are not used."""
     refuses_root: bool = False
     """Containers with `runAsNonRoot` do not start if this process runs as root."""
+    input_of: str = ""
+    """Name of the container that has our standard input; empty: none."""
     work: Path | None = None
     """Folder of the working directories of containers that name none; None: they work in /."""
 

@@ -75,6 +75,23 @@ def is_exiting(pid: int) -> bool:
     return not fields or bool(int(fields[6]) & PF_EXITING)
 
 
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            caught = next((line for line in file if line.startswith(b"SigCgt:")), b"SigCgt: 0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+def group(leader: int) -> list[int]:
+    """The running processes of a group, without the one that leads it."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != leader]
+    fields = {pid: stat_fields(pid) for pid in pids}
+    return [pid for pid, each in fields.items() if each and int(each[2]) == leader and each[0] != b"Z"]
+
+
 def _is_releasing_memory(pid: int) -> bool:
     """Whether a process has lost its memory, and its environment with it, but is no zombie yet."""
     fields = stat_fields(pid)

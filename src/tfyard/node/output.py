@@ -56,6 +56,8 @@ class ProcessOutput:
         pipes = os.pipe(), os.pipe()
         self.theirs = [write for _, write in pipes]
         self._buffers = {read: LineBuffer() for read, _ in pipes}
+        self._latest = next(iter(self._buffers))
+        """Stream of the last output."""
         self.is_shown, self._shown = True, b""
         """Whether nothing has changed since the last call of `unfinished`, and what that returned."""
         for read in self._buffers:
@@ -71,13 +73,16 @@ class ProcessOutput:
         """Read some output. False: all writers have closed the stream. BlockingIOError: there is none now."""
         data = os.read(stream, CHUNK)
         buffer = self._buffers[stream]
+        self._latest = stream if data else self._latest
         self._write(buffer.feed(data))
         self.is_shown = self.is_shown and not buffer.rest and not self._shown
         return bool(data)
 
     def unfinished(self) -> bytes:
-        """The line that has no end yet, as far as a screen would show it: the last state of a progress bar."""
-        begun = next((each.rest for each in self._buffers.values() if each.rest), b"")
+        """The line that has no end yet, as far as a screen would show it: the last state of a progress bar, or a
+        question. If both streams have one, it is the later."""
+        latest = self._buffers[self._latest]
+        begun = next((each.rest for each in (latest, *self._buffers.values()) if each.rest), b"")
         start = begun.rstrip(b"\r").rfind(b"\r")
         self.is_shown, self._shown = True, bytes(begun[max(start, 0) :][:SHOWN])
         return self._shown

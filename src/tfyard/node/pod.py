@@ -126,8 +126,8 @@ class PodLife:
     def every(self) -> dict[str, PodContainer]:
         return {**self.all, **self.ephemeral}
 
-    async def stop(self, grace: float) -> PodState:
-        """Stop containers first, then sidecars, all within the grace period."""
+    async def stop(self, grace: float, *, by_keyboard: bool = False) -> PodState:
+        """Stop containers first, then sidecars, all within the grace period. `by_keyboard`: as Ctrl-C does."""
         loop = asyncio.get_running_loop()
         self.deadline = loop.time() + grace
         has_all = not grace or self._is_ending
@@ -136,7 +136,8 @@ class PodLife:
             if each.is_running and not self.stopping.is_set():
                 self.owner.tell("Killing", f"Stopping container {each.name}", each.name)
         self.stopping.set()
-        ends = await asyncio.gather(*(each.stop(grace) for each in chosen), return_exceptions=True)
+        stops = (each.stop(grace, by_keyboard=by_keyboard) for each in chosen)
+        ends = await asyncio.gather(*stops, return_exceptions=True)
         for error in (end for end in ends if isinstance(end, Exception)):
             await self._fail(error)
         if self.life is not None:
@@ -335,6 +336,7 @@ class PodLife:
             argv=[self._rewrite(part) for part in containers.argv(container, env)],
             env={name: self._rewrite(value) for name, value in env.items()},
             cwd=str(container.get("workingDir") or self._work(str(container["name"]), make=make)),
+            stdin=str(container["name"]) == options.input_of,
             mounts=mounts,
             files=self._files(container, message),
             network=self.network.path if self.network else "",

@@ -29,6 +29,8 @@ class ContainerCommand(Struct, frozen=True, kw_only=True):
     """Hostname that the process sees; empty: that of this machine."""
     stdio: tuple[str, ...] = ()
     """Three paths that become its input, output and errors; empty: no input, and all output goes to the log."""
+    stdin: bool = False
+    """Whether it has the standard input of the supervisor, as long as `stdio` names no other."""
     tty: bool = False
     """Whether `stdio` is a terminal, which the process controls."""
     mounts: tuple[Mount, ...] = ()

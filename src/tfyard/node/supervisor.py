@@ -8,7 +8,8 @@ where the system allows them, the processes are in a PID namespace that ends wit
 
 `main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
     in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "files", "cgroup", "network"}
-         with "stdio": three paths that it opens instead of "log"; "tty": they are a terminal; "hostname": its own
+         with "stdio": three paths that it opens instead of "log"; "tty": they are a terminal; "hostname": its own;
+         "stdin": it has the standard input of the supervisor
          {"op": "signal", "id", "signal"}
          {"op": "scratch", "path"}                        a directory to remove when the client is gone
          {"op": "forget", "mounts", "files"}              nothing else will be started with these mounts
@@ -208,7 +209,8 @@ class Supervisor:
     def _signal(self, message: "Message") -> None:
         pids = [pid for pid, id in self.running.items() if id == message["id"]]
         reached = {pid for pid in pids if not is_exiting(pid)}
-        self._signalled |= reached
+        if message["signal"] not in (signal.SIGSTOP, signal.SIGCONT):  # these end nothing
+            self._signalled |= reached
         for pid in pids:
             kill_group(pid, message["signal"])
         self._send(event="signalled", id=message["id"], reached=bool(reached))
@@ -289,7 +291,8 @@ def _open_stdio(message: "Message") -> tuple[list[int] | OSError, ProcessOutput 
     try:
         if not message["stdio"]:
             output = ProcessOutput(message["log"])
-            return [os.open(os.devnull, os.O_RDONLY), *output.theirs], output
+            stdin = os.dup(0) if message["stdin"] else os.open(os.devnull, os.O_RDONLY)
+            return [stdin, *output.theirs], output
         modes = [os.O_RDWR] * 3 if message["tty"] else [os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]
         pairs = zip(message["stdio"], modes, strict=True)
         return [os.open(path, mode | os.O_NOCTTY) for path, mode in pairs], None

@@ -1,16 +1,20 @@
 """The attempts at a job's tasks: when each waited, was prepared, ran and ended, and what they cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tfyard.model import Ending, Job, Role, Status, tensorflow_container
+from tfyard.model import CHIEF, MASTER, WORKER, Job, Role, RoleMemory, Status, Task, tensorflow_container
 from tfyard.model.quantity import amount
+from tfyard.overview.cause import named
 from tfyard.overview.wording import duration
+from tfyard.planner.results import fates, is_final
 
 COLUMNS = ("TASK", "ATTEMPT", "STATE", "WAITED", "PREPARED", "RAN", "EXIT CODE", "REASON", "NODE")
+UNDER_WAY = ("Waiting", "Preparing", "Running")
+"""States of attempts that have not ended."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -28,13 +32,17 @@ class Attempt(Struct, frozen=True, kw_only=True):
     started: datetime | None = None
     finished: datetime | None = None
     exit_code: int | None = None
+    container: str = ""
+    """The init container that this is about, because the program has not started; empty: the program."""
     reason: str = ""
     message: str = ""
+    peer: str = ""
+    """The tasks that were taken away before, if the attempt ended because of that."""
     node: str = ""
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        return self.task, self.attempt, self.restart
+    def key(self) -> tuple[str, int, bool, int]:
+        return self.task, self.attempt, not self.container, self.restart
 
 
 def remembered(status: Status) -> list[Attempt]:
@@ -64,31 +72,54 @@ def failed(seen: Iterable[Attempt], status: Status) -> tuple[str, ...]:
     return tuple(task for task, state in (gone | last).items() if state == "Failed")
 
 
-def is_final(status: Status, ending: Ending) -> bool:
-    """Whether no attempt at its task came later. A role without failed tasks shows that a restart in place
-    succeeded."""
-    role, _, index = ending.task.rpartition("-")
-    counted = {name.lower(): each.failed for name, each in status.replica_statuses.items()}
-    given_up = {name.lower(): each.attempts for name, each in status.tasks.items()}
-    return counted.get(role, 0) > 0 and ending.attempt > given_up.get(role, {}).get(index, 0)
+def gone(job: Job, status: Status, known: Iterable[Attempt]) -> list[Attempt]:
+    """Attempts of an ended job whose pods are gone, as far as its status tells of them."""
+    told, keys = fates(job, status), {each.key for each in known}
+    of_tasks = [
+        Attempt(task=task.name, attempt=_replaced(status, task) + 1, state=told[task.name])
+        for task in job.tasks()
+        if task.name in told
+    ]
+    return [each for each in of_tasks if each.key not in keys]
+
+
+def _replaced(status: Status, task: Task) -> int:
+    """Number of a task's pods that were replaced."""
+    return status.tasks.get(task.role, RoleMemory()).attempts.get(str(task.index), 0)
+
+
+def cut_off(roles: Iterable[Role], stopped: Collection[str]) -> tuple[str, str]:
+    """A sentence about workers that still ran when the first one ended the job, and the fix; empty: there are
+    none. Where there is a chief, workers wait for its end."""
+    leads = not any(role.name in (CHIEF, MASTER) and role.replicas for role in roles)
+    workers = [task for task in stopped if task.startswith(f"{WORKER.lower()}-")]
+    if not leads or not workers or "worker-0" in workers:
+        return "", ""
+    still = "ran, and was stopped," if len(workers) == 1 else "ran, and were stopped,"
+    return f"{named(workers)} still {still} when worker-0 ended", "job file: `success: all-workers`"
 
 
 def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:
     """Cells of COLUMNS."""
-    end = attempt.finished or (now if attempt.started and attempt.exit_code is None else None)
+    end = attempt.finished or (now if attempt.state in UNDER_WAY else None)
+    began = None if attempt.container else attempt.started
     return (
         attempt.task,
         f"{attempt.attempt}.{attempt.restart}" if attempt.restart else str(attempt.attempt),
         attempt.state,
-        _between(
-            attempt.created, attempt.scheduled or attempt.started or (None if attempt.finished else now)
-        ),
-        _between(attempt.scheduled, attempt.started or (None if attempt.finished else now)),
-        _between(attempt.started, end),
+        _between(attempt.created, attempt.scheduled or began or end),
+        _between(attempt.scheduled, began or end),
+        _between(began, end),
         "" if attempt.exit_code is None else str(attempt.exit_code),
-        attempt.reason,
+        _reason(attempt),
         attempt.node,
     )
+
+
+def _reason(attempt: Attempt) -> str:
+    if not attempt.container:
+        return attempt.reason
+    return f"{attempt.reason} in init container {attempt.container}".lstrip()
 
 
 def gpus(role: Role) -> float:
@@ -104,7 +135,7 @@ def gpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | N
         return None
     seconds = 0.0
     for attempt in attempts:
-        if attempt.started:
+        if attempt.started and not attempt.container:
             ran = ((attempt.finished or now) - attempt.started).total_seconds()
             seconds += max(0.0, ran) * per_task.get(attempt.task.rpartition("-")[0], 0.0)
     return seconds / 3600

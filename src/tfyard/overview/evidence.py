@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.model import Manifest, Role, RoleStatus, Status, tensorflow_container
-from tfyard.overview.attempts import is_final
 from tfyard.overview.cause import Quote, Source, cut
 from tfyard.overview.fixes import GivenAs
 from tfyard.overview.record import CUT_OFF
 from tfyard.overview.references import Reference, of_pod
+from tfyard.planner.results import is_final
 from tfyard.views.objects import (
     Claim,
     EventView,
@@ -102,6 +102,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Why the stored status cannot be read; empty: it can."""
     ends: tuple[End, ...] = ()
     """Ends of tasks without pods: those of a run on this machine."""
+    stopped: tuple[str, ...] = ()
+    """Tasks that ran when the job ended, and were stopped because of that."""
     logs: dict[str, LogTail] = {}
     unread: tuple[str, ...] = ()
     """What else could not be read, and why."""
@@ -187,6 +189,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             if ending.task not in ends:
                 ends[ending.task] = End(
                     task=ending.task,
+                    init_container=ending.container,
                     exit_code=ending.exit_code,
                     reason=ending.reason,
                     text=ending.message,
@@ -231,9 +234,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
             is_past=pod.is_up and not self.status.is_finished,
         )
 
-    def memory(self, task: str) -> str:
-        """Memory limit of a task; empty: none."""
-        resources = self.container(task).get("resources") or {}
+    def memory(self, task: str, init_container: str = "") -> str:
+        """Memory limit of a task, or of one of its init containers; empty: none."""
+        resources = self.container(task, init_container).get("resources") or {}
         return str((resources.get("limits") or {}).get("memory", ""))
 
     def container(self, task: str, init_container: str = "") -> Manifest:

@@ -58,6 +58,7 @@ _FIELDS: Mapping[str, Callable[[str], str]] = {
     "pullSecret": _field("imagePullSecrets: [{name: {}}]", _SPEC),
     "retries": _field("runPolicy.backoffLimit: {}"),
     "deadline": _field("runPolicy.activeDeadlineSeconds: {}"),
+    "success": lambda _: "`successPolicy: AllWorkers`",
     "gang": lambda _: "`runPolicy: {schedulingPolicy: {}}`",
     "ps": lambda _: "`tfReplicaSpecs.PS:`",
     "dialect": _field('metadata: {annotations: {tfyard.dev/dialect: {}}}'),

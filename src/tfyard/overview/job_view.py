@@ -10,11 +10,13 @@ from tfyard.model.summary import JobSummary, RecordedEvent
 from tfyard.overview import attempts, table
 from tfyard.overview.attempts import Attempt
 from tfyard.overview.cause import named
+from tfyard.overview.fixes import spoken
 from tfyard.overview.job_table import state
 from tfyard.overview.waiting import failure_line
 from tfyard.overview.wording import age, duration
 
 ROLE_COLUMNS = ("ROLE", "READY", "RESTARTS", "RESTART", "GPU", "MEMORY", "IMAGE", "COMMAND")
+SIDECAR_COLUMNS = ("TASK", "CONTAINER", "RESTARTS", "EXIT CODE", "REASON", "LAST LINE")
 EVENT_COLUMNS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 CONDITION_COLUMNS = ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE")
 LONGEST_COMMAND, MESSAGE_LINES = 60, 12
@@ -29,6 +31,17 @@ class ToldEvent(Struct, frozen=True, kw_only=True):
     about: str = ""
 
 
+class FailedSidecar(Struct, frozen=True, kw_only=True):
+    """A container beside the program of a task, which has failed."""
+
+    task: str
+    container: str
+    restarts: int
+    exit_code: int
+    reason: str = ""
+    message: str = ""
+
+
 class JobView(Struct, frozen=True, kw_only=True):
     summary: JobSummary
     title: str
@@ -37,6 +50,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """Why the job cannot be read; empty: it can."""
     attempts: tuple[Attempt, ...] = ()
+    sidecars: tuple[FailedSidecar, ...] = ()
     failed: tuple[str, ...] = ()
     """Tasks whose last attempt has failed: a job may succeed without them."""
     events: tuple[ToldEvent, ...] = ()
@@ -56,6 +70,8 @@ def lines(view: JobView, now: datetime) -> Iterator[str]:
         rows = [attempts.row(each, now) for each in view.attempts]
         yield from _section("Attempts", _table(attempts.COLUMNS, rows))
     yield from _section("Last words", _last_words(view.attempts))
+    rows = [_sidecar(each) for each in view.sidecars]
+    yield from _section("Failed sidecars", _table(SIDECAR_COLUMNS, rows) if rows else [])
     yield from _section("Output", [f"  {each}" for each in view.outputs])
     conditions = [_condition(each, now) for each in view.summary.status.conditions]
     yield from _section("Conditions", _table(CONDITION_COLUMNS, conditions) if conditions else [])
@@ -131,6 +147,10 @@ def _heading(view: JobView, now: datetime) -> Iterator[str]:
     failure = summary.status.failure
     if failure and failure.message:
         yield f"Failure:    {failure_line(failure)}"
+    stopped = [each.task for each in view.attempts if each.state == "Stopped"]
+    cut, fix = attempts.cut_off(view.job.roles, stopped) if view.job else ("", "")
+    if cut and summary.status.has("Succeeded"):
+        yield f"Stopped:    {cut}; {fix} ({spoken(fix, 'tfjob')})"
     hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
     if hours is not None:
         yield f"GPU-hours:  {hours:.2f} of the attempts below"
@@ -197,6 +217,12 @@ def _last_words(tried: Sequence[Attempt]) -> list[str]:
         return []
     kept = last.message.strip().splitlines()[-MESSAGE_LINES:]
     return [f"  {last.task}, attempt {last.attempt}:", *(f"    {line}" for line in kept)]
+
+
+def _sidecar(failed: FailedSidecar) -> tuple[str, ...]:
+    """Cells of SIDECAR_COLUMNS."""
+    counts = (str(failed.restarts), str(failed.exit_code))
+    return failed.task, failed.container, *counts, failed.reason, failed.message.strip().rpartition("\n")[2]
 
 
 def _condition(condition: Condition, now: datetime) -> tuple[str, ...]:

@@ -82,6 +82,15 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def order(values: list[Any]) -> tuple[int, float, str]:
+    """The key by which objects are sorted by their first value: those without one first, numbers before texts."""
+    value = values[0] if values else None
+    if value is None:
+        return 0, 0.0, ""
+    is_number = isinstance(value, int | float)
+    return (1, float(value), "") if is_number else (2, 0.0, text(value))
+
+
 def _text(node: Node, here: Any, root: Any) -> str:
     if isinstance(node, str):
         return node

@@ -22,7 +22,7 @@ from tfyard.views.pods import PodDetails
 QUOTA = "quota"
 TRANSIENT = ("cordoned", "node-state")
 """Kinds of causes that end by themselves or that an administrator ends: the job may wait for that."""
-AUTOSCALED = "; --force if the cluster adds such nodes when they are needed"
+AUTOSCALED = "; submit it anyway if the cluster adds such nodes when they are needed"
 COLLECTIONS = ("nodes", "quotas", "claims", "classes", "leases")
 
 
@@ -136,7 +136,7 @@ def _together(facts: Seen) -> Iterator[Finding]:
         if need > have:
             text = f"all tasks together ask for {scheduling.plain(need)} {name}, and all nodes together have"
             text = f"{text} {scheduling.plain(have)}: they cannot all run at once"
-            yield Finding("warning", "nodes", text, "ask for less, or for fewer tasks: `--set worker=N`")
+            yield Finding("warning", "nodes", text, "ask for less, or for fewer tasks")
 
 
 # --- quotas

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from tfyard.errors import Interrupted
-from tfyard.model import Job, Status, Task
+from tfyard.model import Ending, Job, Status, Task
 from tfyard.model.run_events import Ended, RunEvent, Started
 from tfyard.planner import indexes
 
@@ -86,10 +86,11 @@ class Recorder:
 
     def _task(self, task: Task, status: Status) -> TaskRecord:
         end = self._ends.get(task.name)
+        before = _failed_before_its_start(task, status) if task.name not in self._starts else None
         return TaskRecord(
             name=task.name,
-            outcome=self._outcome(task, status, end),
-            exit_code=end.code if end else None,
+            outcome="Failed" if before else self._outcome(task, status, end),
+            exit_code=end.code if end else before.exit_code if before else None,
             starts=self._starts.get(task.name, 0) or 1,
             cpu=end.cpu if end else 0.0,
             peak=end.peak if end else 0,
@@ -106,6 +107,13 @@ class Recorder:
         if end.stopped:
             return "Stopped"
         return "Failed" if end.code else "Succeeded"
+
+
+def _failed_before_its_start(task: Task, status: Status) -> Ending | None:
+    """The failure of an init container, because of which the program of a task never started."""
+    return next(
+        (each for each in reversed(status.endings) if each.task == task.name and each.container), None
+    )
 
 
 def exit_code(status: Status, interrupts: int) -> int:

@@ -1,9 +1,11 @@
 """Rows of `top`: CPU and memory of each task now, its progress and its speed."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct
 
+from tfyard.logs.readings import storable
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 from tfyard.overview.progress import Progress
@@ -27,6 +29,22 @@ def row(use: TaskUse) -> tuple[str, ...]:
     cpu = "" if use.cpu is None else f"{use.cpu:.2f}"
     memory = "" if use.memory is None else size(use.memory)
     return (use.task, use.state, cpu, memory, *_progress(use))
+
+
+def plain(use: TaskUse) -> dict[str, Any]:
+    """The use for JSON; memory is in bytes. Unknown values are left out."""
+    progress = use.progress or Progress()
+    found = {
+        "task": use.task,
+        "state": use.state,
+        "cpu": use.cpu,
+        "memory": use.memory,
+        "step": progress.step,
+        "stepsPerSecond": progress.rate,
+        "secondsLeft": progress.seconds_left,
+        "metrics": storable(progress.values) or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def pod_use(metrics: Manifest) -> tuple[float, int]:

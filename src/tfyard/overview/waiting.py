@@ -19,7 +19,10 @@ DELETED_CODE, TIMEOUT_CODE = 3, 124
 
 class WaitResult(Struct, frozen=True):
     code: int
+    """Of a job that failed, the exit code of its program."""
     text: str
+    is_of_program: bool = True
+    """Whether the code is that of the job; otherwise it was deleted, or the wait timed out."""
 
 
 def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> WaitResult | None:
@@ -38,11 +41,13 @@ def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> WaitRe
 
 
 def deleted(name: str) -> WaitResult:
-    return WaitResult(DELETED_CODE, f"{name} was deleted")
+    return WaitResult(DELETED_CODE, f"{name} was deleted", is_of_program=False)
 
 
 def timed_out(name: str, goal: str, last: str) -> WaitResult:
-    return WaitResult(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}: timed out")
+    return WaitResult(
+        TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}: timed out", is_of_program=False
+    )
 
 
 def _failed(job: JobSummary) -> str:

@@ -16,6 +16,7 @@ from tfyard.overview.causes import (
     image_pulls,
     killed,
     no_operator,
+    other_containers,
     program,
     refusals,
     run_policy,
@@ -90,8 +91,9 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     if evidence.status.has("Succeeded"):
         for end in evidence.failures():
             yield from _of_end(evidence, end)
+        yield from run_policy.cut_off(evidence)
         return
-    for family in (refusals, no_operator, run_policy, running):
+    for family in (refusals, no_operator, run_policy, running, other_containers):
         yield from family.find(evidence, now)
     for end in evidence.endings():
         yield from _of_end(evidence, end)
@@ -104,9 +106,8 @@ def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """Causes from the first family that knows this kind of end; the last family knows every end."""
     for family in (killed, start, running, program):
         if causes := list(family.of_end(evidence, end)):
-            where = f" (its init container {end.init_container})" if end.init_container else ""
             for cause in causes:
-                yield replace(cause, is_past=end.is_past, sentence=f"{cause.sentence}{where}")
+                yield replace(other_containers.of_init_container(end, cause), is_past=end.is_past)
             return
 
 
@@ -122,7 +123,7 @@ def _wait_of(evidence: Evidence, pod: PodDetails, now: datetime) -> Cause | None
     for look in (volumes.mounting, start.of_pod, scheduling.of_pod):
         if cause := look(evidence, pod):
             return cause
-    return scheduling.unseen(pod, now)
+    return scheduling.unseen(pod, now) or other_containers.preparing(evidence, pod, now)
 
 
 def _noted(evidence: Evidence) -> Iterator[Cause]:

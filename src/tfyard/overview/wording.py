@@ -37,7 +37,7 @@ def waiting(tasks: list[str], seconds: float) -> str:
     """Message about tasks that were asked to stop."""
     more = f" and {len(tasks) - NAMED_TASKS} more" if len(tasks) > NAMED_TASKS else ""
     named = ", ".join(tasks[:NAMED_TASKS])
-    return f"waiting for {named}{more} to stop: SIGTERM was sent, SIGKILL follows in {seconds:.0f} s"
+    return f"waiting for {named}{more} to stop; SIGKILL follows in {seconds:.0f} s"
 
 
 def duration(seconds: float) -> str:

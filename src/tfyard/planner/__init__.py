@@ -4,8 +4,18 @@ The laptop and the cluster share it, which is why the same file means the same t
 reads a clock, a file, an environment variable or the network: time is an argument, and so is the site.
 """
 
-from .decide import decide, is_ignored, status_unreadable
+from .decide import decide, is_ignored, may_restart_in_place, status_unreadable
 from .narrate import narrate, tell_end
 from .site import Accelerator, Gang, Site
 
-__all__ = ["Accelerator", "Gang", "Site", "decide", "is_ignored", "narrate", "status_unreadable", "tell_end"]
+__all__ = [
+    "Accelerator",
+    "Gang",
+    "Site",
+    "decide",
+    "is_ignored",
+    "may_restart_in_place",
+    "narrate",
+    "status_unreadable",
+    "tell_end",
+]

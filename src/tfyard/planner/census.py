@@ -48,6 +48,13 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
     leaving: Pods = ()
     stale: Pods = ()
     unknown: Pods = ()
+    done: Pods = ()
+    """Pods of finished tasks."""
+
+    @property
+    def unfinished(self) -> Pods:
+        """Pods of the present attempts at unfinished tasks."""
+        return (*self.pending, *self.running, *self.failed, *self.leaving, *self.unknown)
 
     @property
     def restarts(self) -> int:
@@ -56,8 +63,7 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
 
     @property
     def restarts_here(self) -> int:
-        here = (self.pending, self.running, self.failed, self.leaving, self.unknown)
-        return sum(self.own_restarts(pod) for pods in here for pod in pods)
+        return sum(map(self.own_restarts, self.unfinished))
 
     def own_restarts(self, pod: Pod) -> int:
         """Restarts in place after failures of the program itself."""
@@ -102,6 +108,16 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
             stale=(*self.stale, *(each.pod for each in gone)),
         )
 
+    def forgive(self, pod: Pod, restarts: frozenset[str], *, is_due: bool) -> "RoleCensus":
+        """A census in which restarts in place of a pod do not count; `is_due`: neither does the next one."""
+        index, known = pod.task.index, self.excused.get(pod.task.index, frozenset())
+
+        def seen(pods: Pods) -> Pods:
+            return tuple(replace(each, disrupted=True) if each.uid == pod.uid else each for each in pods)
+
+        census = replace(self, excused={**self.excused, index: known | restarts}) if restarts else self
+        return replace(census, pending=seen(self.pending), running=seen(self.running)) if is_due else census
+
     def without_restarts(self) -> "RoleCensus":
         """A census in which no program is restarted in place: pods that wait for a restart have failed."""
         return replace(
@@ -109,6 +125,17 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
             pending=tuple(pod for pod in self.pending if not pod.restart_due),
             running=tuple(pod for pod in self.running if not pod.restart_due),
             failed=(*self.failed, *self.restarts_due),
+        )
+
+    def reopened(self) -> "RoleCensus":
+        """A census in which finished tasks have to run again."""
+        again = {index: self.attempts.get(index, 0) + 1 for index in self.finished}
+        return replace(
+            self,
+            attempts={**self.attempts, **again},
+            finished=frozenset(),
+            stale=(*self.stale, *self.done),
+            done=(),
         )
 
     def without_pods(self) -> "RoleCensus":
@@ -139,6 +166,13 @@ class Census(Struct, frozen=True, kw_only=True):
             by_role[each.pod.task.role].append(each)
         changed = {name: self.roles[name].give_up(pods) for name, pods in by_role.items()}
         return replace(self, roles={**self.roles, **changed}) if changed else self
+
+    def reopened(self, role: str) -> "Census":
+        return replace(self, roles={**self.roles, role: self.roles[role].reopened()})
+
+    def forgive(self, pod: Pod, restarts: frozenset[str], *, is_due: bool) -> "Census":
+        role = self.roles[pod.task.role].forgive(pod, restarts, is_due=is_due)
+        return replace(self, roles={**self.roles, pod.task.role: role})
 
     def without_restarts(self) -> "Census":
         return replace(self, roles={name: role.without_restarts() for name, role in self.roles.items()})
@@ -184,6 +218,7 @@ def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
         excused=_excused(here, attempts, memory),
         backoff={int(index): each for index, each in memory.backoff.items() if int(index) < role.replicas},
         absent=tuple(index for index in unfinished if index not in here),
+        done=tuple(pod for index, pod in slots.items() if index in finished) + tuple(done),
         **{state: tuple(in_state) for state, in_state in pods.items()},
     )
     census = replace(census, retries=census.retries + sum(map(census.own_restarts, done)))

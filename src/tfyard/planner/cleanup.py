@@ -42,6 +42,13 @@ def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: date
         yield from (Delete(*key) for key in children.temporary(job, observed.children) if key not in kept)
 
 
+def going_on(job: Job, observed: Observed, site: Site, status: Status, now: datetime) -> list[Pod]:
+    """Pods whose programs go on after the end of the job: by the policy, or as evaluators in their grace."""
+    chosen, waiting = policy(job, status), grace_remaining(job, observed, status, now) > 0
+    running = [pod for pod in observed.pods if goes_on(pod) and pod.deleting is None]
+    return [pod for pod in running if _may_go_on(pod, waiting=waiting) or not _deletes(chosen, pod, site)]
+
+
 def ttl_remaining(job: Job, status: Status, now: datetime) -> float | None:
     if job.run_policy.ttl is None or status.completion_time is None:
         return None

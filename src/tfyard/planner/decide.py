@@ -26,6 +26,7 @@ from . import (
     backoff,
     cleanup,
     deadline,
+    disruption,
     endings,
     gang,
     kueue,
@@ -33,9 +34,11 @@ from . import (
     plan,
     reasons,
     restart,
+    results,
     sidecars,
     status,
     suspend,
+    together,
     unreadable,
     waiting,
 )
@@ -65,6 +68,12 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if observed.namesake:
         return _blocked(situation)
     return _active(situation.give_up(suspend.pods_still_leaving(situation)))
+
+
+def may_restart_in_place(job: Job, observed: Observed, site: Site, now: datetime) -> bool:
+    """Whether the job's limit allows the restarts in place that are due, for nodes that can ask."""
+    aftermath = disruption.review(survey(job, observed, site, now))
+    return restart.may_restart_in_place(job, aftermath.situation.census, kubeflow=site.kubeflow)
 
 
 def is_ignored(job: Job, deleting: bool) -> bool:
@@ -107,12 +116,14 @@ def _blocked(situation: Situation) -> Decision:
 
 def _active(situation: Situation) -> Decision:
     """The decision for a job under way: judge the pods, derive the job's status, then plan the actions."""
-    verdict, group = restart.judge(situation), gang.review(situation)
-    given_up = (*verdict.given_up, *group.given_up)
-    judged = situation.give_up(given_up)
+    aftermath = disruption.review(situation)
+    situation, group = aftermath.situation, gang.review(aftermath.situation)
+    verdict = together.review(aftermath, restart.judge(situation, forgives=aftermath.is_open))
+    given_up = (*verdict.given_up, *_unique(group.given_up, verdict))
+    judged = together.applied(situation.give_up(given_up), verdict)
     waits = waiting.review(judged)
     after = _outcome(judged, verdict, _started(judged, group), waits)
-    after = replace(after, endings=endings.remember(situation, verdict.over))
+    after = _remembering(after, aftermath, verdict)
     if after.is_finished:
         return _ended(situation, given_up, verdict, after)
     after = status.count(judged.job, after, judged.census)
@@ -121,9 +132,10 @@ def _active(situation: Situation) -> Decision:
     actions: tuple[Action, ...] = (
         *plan.delete_pods(gone, now),
         *sidecars.end(lingering, now),
-        *plan.plan(judged, group),
+        *plan.plan(judged, group, is_held=together.is_held(judged, after.disruption)),
     )
-    pauses = (*backoff.waits(judged), sidecars.next_end(lingering, now))
+    together_in = together.wake_after(judged, after.disruption)
+    pauses = (*backoff.waits(judged), together_in, sidecars.next_end(lingering, now))
     times = (deadline.remaining(judged), group.wake_after, waits.wake_after, *pauses)
     return Decision(
         status=after,
@@ -131,6 +143,23 @@ def _active(situation: Situation) -> Decision:
         events=_events(judged, after, verdict),
         wake_after=_soonest(*times, *_overdue(gone, now)),
         urgency=_urgency(judged, after, actions),
+    )
+
+
+def _unique(given_up: Iterable[GivenUp], verdict: Verdict) -> list[GivenUp]:
+    """Those that the verdict does not give up anyway."""
+    known = {each.pod.uid for each in verdict.with_them}
+    return [each for each in given_up if each.pod.uid not in known]
+
+
+def _remembering(after: Status, aftermath: disruption.Aftermath, verdict: Verdict) -> Status:
+    """The status with how attempts ended, and with the last disruption."""
+    lost, uids = aftermath.disruption, {*aftermath.forgiven, *(pod.uid for pod in verdict.lost)}
+    peers = dict.fromkeys(uids, disruption.names(lost)) if lost else {}
+    return replace(
+        after,
+        endings=endings.remember(aftermath.situation, verdict.over, peers),
+        disruption=together.remembered(after.disruption, aftermath, verdict),
     )
 
 
@@ -167,11 +196,14 @@ def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: wai
 
 def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, after: Status) -> Decision:
     """The decision that ends a job. Pods that would have been restarted are counted as failed."""
-    census = situation.census.give_up(each for each in given_up if not each.counts)
+    failed = {pod.uid for pod in verdict.restarted}
+    census = situation.census.give_up(each for each in given_up if each.pod.uid not in failed)
     census = census.without_restarts() if after.has(reasons.FAILED) else census
     after = status.count(situation.job, after, census)
     events = _events(situation, after, verdict)
     after = status.count_active_as_succeeded(after) if after.has(reasons.SUCCEEDED) else after
+    going = cleanup.going_on(situation.job, situation.observed, situation.site, after, situation.now)
+    after = results.settle(situation.job, after, situation.observed.pods, going)
     done = _finished(situation.job, situation.observed, situation.site, after, situation.now)
     return replace(done, events=events)
 
@@ -192,7 +224,8 @@ def _suspended(situation: Situation) -> Decision:
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = status.note_obstacles(after, unreadable.obstacles(job), now)
     after = status.note_wait(after, waiting.WaitingReview(), now)
-    after = replace(after, conditions=suspend.suspended(job, after, now), endings=endings.remember(situation))
+    listed = suspend.suspended(job, after, now)
+    after = replace(after, conditions=listed, endings=endings.remember(situation), disruption=None)
     census = situation.census.give_up(suspend.pods_to_remember(situation)).without_pods()
     after = status.count(job, after, census)
     return Decision(
@@ -234,8 +267,10 @@ def _must_be_stored_first(situation: Situation, actions: tuple[Action, ...]) -> 
 
 
 def _differs_in_counts_only(before: Status, after: Status) -> bool:
-    endings, counts = before.endings, before.replica_statuses
-    return replace(after, replica_statuses=counts, tasks=before.tasks, endings=endings) == before
+    seen = replace(
+        after, replica_statuses=before.replica_statuses, tasks=before.tasks, endings=before.endings
+    )
+    return replace(seen, disruption=before.disruption) == before
 
 
 def _explains_only(before: Status, after: Status) -> bool:

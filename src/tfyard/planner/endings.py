@@ -5,7 +5,7 @@ the limits have dropped it: the newest endings stay, in the order of their times
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -15,17 +15,31 @@ from tfyard.model import ENDINGS_PER_JOB, ENDINGS_PER_TASK, LAST_WORDS, Ending, 
 from . import reasons
 from .situation import Situation, whole_seconds
 
+NO_PEERS: Mapping[str, str] = {}
+UNTOLD = ("", "Error")
+"""Reasons that say nothing about an end."""
 UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 
 
-def remember(situation: Situation, over: Iterable[Pod] = ()) -> tuple[Ending, ...]:
-    """The endings of the status and of the pods; `over`: pods whose attempt ends by this decision."""
+def remember(
+    situation: Situation, over: Iterable[Pod] = (), peers: Mapping[str, str] = NO_PEERS
+) -> tuple[Ending, ...]:
+    """The endings of the status and of the pods; `over`: pods whose attempt ends by this decision; `peers`: uid of
+    a pod whose program failed because other tasks were taken away -> those tasks."""
     known, gone = situation.before.endings, {pod.uid: pod for pod in over}
-    shown = [_over(pod, situation.stamp) for pod in gone.values()]
-    shown += (_ending(pod, restart) for pod, restart in _ended(situation) if pod.uid not in gone)
+    ends = [(pod, _over(pod, situation.stamp)) for pod in gone.values()]
+    ends += ((pod, _ending(pod, restart)) for pod, restart in _ended(situation) if pod.uid not in gone)
+    shown = [_with_peer(ending, peers.get(pod.uid, "")) for pod, ending in ends]
     stored = {_identity(ending) for ending in known}
     new = [ending for ending in shown if _identity(ending) not in stored]
     return _newest((*known, *new)) if new else known
+
+
+def _with_peer(ending: Ending, peer: str) -> Ending:
+    """The ending with the tasks that were taken away before. A reason such as OOMKilled says more, and stays."""
+    if not peer:
+        return ending
+    return replace(ending, peer=peer, reason=reasons.PEER_LOST if ending.reason in UNTOLD else ending.reason)
 
 
 def _ended(situation: Situation) -> Iterator[tuple[Pod, int]]:
@@ -54,6 +68,7 @@ def _ending(pod: Pod, restart: int) -> Ending:
         started=_to_the_second(pod.run_started or (None if restart else pod.started)),
         finished=_to_the_second(pod.run_ended),
         exit_code=pod.exit_code,
+        container=pod.failed_init,
         reason=pod.reason,
         message=last_words(pod.message),
     )

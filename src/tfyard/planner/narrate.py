@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Literal
 
 from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
+from tfyard.model.names import DELETED_BY_TTL
 
 from . import gang, reasons
 from .job_setup import Setup
@@ -19,9 +20,9 @@ NAMED_PODS = 3
 
 def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
     """Events about a change of the status; they are written only after the status itself."""
-    yield from _exits(job, chain(verdict.fatal, verdict.restarted))
+    yield from _exits(job, chain(verdict.fatal, verdict.restarted, verdict.lost))
     yield from _evictions(verdict.restarted)
-    if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
+    if after.has(reasons.RESTARTING) and verdict.is_restart:
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
         yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)
@@ -53,7 +54,7 @@ def narrate(actions: Iterable[Action]) -> Iterator[Event]:
     amended: dict[tuple[str, str], list[str]] = defaultdict(list)
     for action in actions:
         if isinstance(action, DeleteJob):
-            yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its TTL has expired")
+            yield Event("Normal", DELETED_BY_TTL, "Deleted job: its TTL has expired")
         elif isinstance(action, Create | Delete):
             done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
         elif action.reason:

@@ -16,8 +16,9 @@ OVERDUE_AFTER = 30.0
 it would keep its name for ever, and its task could never get a new pod."""
 
 
-def plan(situation: Situation, group: gang.GangReview) -> Iterator[Action]:
-    """Create missing objects (Services before the pods that use them), delete superfluous Services."""
+def plan(situation: Situation, group: gang.GangReview, *, is_held: bool) -> Iterator[Action]:
+    """Create missing objects (Services before the pods that use them), delete superfluous Services; `is_held`:
+    missing pods wait."""
     job, observed, setup = situation.job, situation.observed, situation.setup
     listed = roster(job, setup)
     manifests = children.wanted(job, listed, situation.site, setup)
@@ -27,7 +28,7 @@ def plan(situation: Situation, group: gang.GangReview) -> Iterator[Action]:
             yield Create(manifest, adopts=situation.site.kubeflow and key[0] == "Service")
     yield from children.repair(manifests, observed.services)
     yield from gang.amend(situation)
-    if not group.is_waiting:
+    if not group.is_waiting and not is_held:
         missing = _missing_pods(situation, listed, joins=group.joins)
         yield from islice(missing, kueue.pods_allowed(observed, setup))
 

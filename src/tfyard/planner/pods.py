@@ -117,8 +117,9 @@ def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[
 
 
 def _restart_policy(job: Job, role: Role, site: Site) -> str:
-    """The pod's restartPolicy: Never where the job allows no restart, because a kubelet knows no limit."""
-    is_forbidden = job.run_policy.backoff_limit == 0 and not site.kubeflow
+    """The pod's restartPolicy: Never where the job allows no restart, because a kubelet knows no limit, and where
+    all tasks start together, because a kubelet knows only one."""
+    is_forbidden = (job.run_policy.backoff_limit == 0 or job.together) and not site.kubeflow
     return "Never" if is_forbidden or role.restart == "ExitCode" else role.restart
 
 

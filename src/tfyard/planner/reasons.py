@@ -26,6 +26,7 @@ INVALID_SPEC: Final = "InvalidSpec"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 EVICTED: Final = "Evicted"
 DELETED: Final = "Deleted"
+PEER_LOST: Final = "PeerLost"
 CRASH_LOOP: Final = "CrashLoop"
 STOPPED_SIDECARS: Final = "StoppedSidecars"
 STOPPED_RESTARTS: Final = "StoppedRestarts"
@@ -47,6 +48,21 @@ SUSPENDED_MESSAGE: Final = "TFJob {job.name} is suspended."
 RESUMED_MESSAGE: Final = "TFJob {job.name} is resumed."
 RESTARTING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) failed."
 REPLACING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) were evicted or deleted."
+PEER_LOST_MESSAGE: Final = (
+    "job {job.name} is restarting because {taken} was evicted or deleted, and {failed} failed after it:"
+    " all tasks start again, which costs no retry."
+)
+TAKEN_MESSAGE: Final = (
+    "job {job.name} is restarting because {taken} was evicted or deleted: all tasks start again together,"
+    " which costs no retry."
+)
+ALL_FAILED_MESSAGE: Final = (
+    "job {job.name} is restarting because {failed} failed: all tasks start again together."
+)
+SCALED_MESSAGE: Final = (
+    "job {job.name} is restarting because it was scaled:"
+    " all tasks start again together, which costs no retry."
+)
 TAKEN_AWAY: Final = "evicted or deleted"
 TASK_FAILED_MESSAGE: Final = (
     "TFJob {job.namespace}/{job.name} has failed because {count} {role} replica(s) failed: {detail}"

@@ -22,9 +22,10 @@ from .situation import Situation
 MESSAGE_LINES = 12
 MESSAGE_LENGTH = 1024
 
-Ruling = Literal["restart", "replace", "drop", "fatal", "keep"]
+Ruling = Literal["restart", "forgive", "replace", "drop", "fatal", "keep"]
 """
 restart  it failed by itself and may try again: counts against the limit
+forgive  it failed because another task was taken away: all tasks start again, and that costs nothing
 replace  the cluster or a person took it away: costs nothing
 drop     like replace, and not worth an event: it had not started
 fatal    it failed by itself and may not try again
@@ -32,27 +33,38 @@ keep     nothing to decide
 """
 
 
-ANOTHER_ATTEMPT = ("restart", "replace", "drop")
+ANOTHER_ATTEMPT = ("restart", "forgive", "replace", "drop")
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
     restarted: tuple[Pod, ...] = ()
+    lost: tuple[Pod, ...] = ()
+    """Pods that failed because other tasks were taken away."""
     replaced: tuple[Pod, ...] = ()
     fatal: tuple[Pod, ...] = ()
     waits: tuple[str, ...] = ()
     """Sentences that say which tasks wait for their next attempt, how long and why."""
     given_up: tuple[GivenUp, ...] = ()
     """Every pod whose attempt is over, in the order in which to delete them."""
+    with_them: tuple[GivenUp, ...] = ()
+    """The other pods, if all tasks start again."""
+    all_again: str = ""
+    """A sentence that says why all tasks start again; empty: they do not."""
 
     @property
     def over(self) -> tuple[Pod, ...]:
-        """Pods whose attempt is over, and whose ending is stored in the status."""
-        return (*self.fatal, *self.restarted, *self.replaced)
+        """Pods whose attempt is over by itself, and whose ending is stored in the status."""
+        return (*self.fatal, *self.restarted, *self.lost, *self.replaced)
+
+    @property
+    def is_restart(self) -> bool:
+        return bool(self.restarted or self.replaced or self.all_again)
 
 
-def judge(situation: Situation) -> Verdict:
-    """Decide about each pod that failed or is being deleted."""
-    rulings = list(_rulings(situation))
+def judge(situation: Situation, *, forgives: bool = False) -> Verdict:
+    """Decide about each pod that failed or is being deleted; `forgives`: tasks were taken away a moment ago, so
+    failures are not the program's."""
+    rulings = [(pod, _forgiven(ruling) if forgives else ruling) for pod, ruling in _rulings(situation)]
     given_up = tuple(_give_up(situation, pod, ruling) for pod, ruling in rulings if ruling in ANOTHER_ATTEMPT)
 
     def ruled(wanted: Ruling) -> tuple[Pod, ...]:
@@ -60,6 +72,7 @@ def judge(situation: Situation) -> Verdict:
 
     return Verdict(
         restarted=ruled("restart"),
+        lost=ruled("forgive"),
         replaced=ruled("replace"),
         fatal=ruled("fatal"),
         waits=tuple(_wait(situation, each, each.backoff) for each in given_up if each.backoff),
@@ -67,7 +80,13 @@ def judge(situation: Situation) -> Verdict:
     )
 
 
+def _forgiven(ruling: Ruling) -> Ruling:
+    return "forgive" if ruling in ("restart", "fatal") else ruling
+
+
 def _give_up(situation: Situation, pod: Pod, ruling: Ruling) -> GivenUp:
+    if ruling == "forgive":
+        return GivenUp(pod)
     return GivenUp(pod, counts=ruling == "restart", backoff=backoff.after(situation, pod))
 
 
@@ -157,14 +176,16 @@ def explain(job: Job, verdict: Verdict) -> str:
     """A sentence that says why the job restarts, and which tasks wait before they do."""
     pods = verdict.restarted or verdict.replaced
     message = reasons.RESTARTING_MESSAGE if verdict.restarted else reasons.REPLACING_MESSAGE
-    text = message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
+    roles = ", ".join(sorted({pod.task.role for pod in pods}))
+    text = verdict.all_again or message.format(job=job, roles=roles)
     return f"{text} {backoff.summarize(verdict.waits)}".rstrip()
 
 
 def describe(pod: Pod) -> str:
     """A sentence that says how a task ended: its exit code, the reason, and the last lines of its log."""
     lines = "\n".join(pod.message.strip().splitlines()[-MESSAGE_LINES:])[-MESSAGE_LENGTH:]
-    return f"{pod.task.name} {_ending(pod)}" + (f": {lines}" if lines else "")
+    where = f" (init container {pod.failed_init})" if pod.failed_init else ""
+    return f"{pod.task.name}{where} {_ending(pod)}" + (f": {lines}" if lines else "")
 
 
 def _ending(pod: Pod) -> str:

@@ -50,7 +50,7 @@ def progress(situation: Situation, status: Status, verdict: Verdict, waits: wait
     """The status of a job that has not ended, with its conditions Running and Restarting."""
     job, listed, now = situation.job, status.conditions, situation.stamp
     is_recovering = status.has(reasons.RESTARTING) and _is_incomplete(situation.census)
-    if verdict.restarted or verdict.replaced:
+    if verdict.is_restart:
         text = restart.explain(job, verdict)
         listed = conditions.put(listed, reasons.RESTARTING, reasons.TFJOB_RESTARTING, text, now)
     elif is_running(situation, waits.crashing):

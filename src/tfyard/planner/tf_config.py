@@ -14,12 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.model import EVALUATOR, MASTER, PS, WORKER, Dialect, Job, Manifest, Task
-from tfyard.model.names import cluster_config_name
+from tfyard.model.names import CLUSTER_VARIABLE, cluster_config_name
 
 from .job_setup import Setup, addresses
 
 TF_CONFIG = "TF_CONFIG"
-CLUSTER_VARIABLE = "TFYARD_CLUSTER"
 INLINE_BUDGET = 128 * 1024
 
 # The older contract of parameter-server scripts, for programs that mention these names.

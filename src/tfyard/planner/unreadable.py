@@ -39,8 +39,7 @@ def with_known_roles(job: Job, observed: Observed) -> Job:
     must not forget a task because of that."""
     sizes: dict[str, int] = defaultdict(int)
     for name, shown in observed.status.replica_statuses.items():
-        _, _, size = shown.ready.partition("/")
-        sizes[name] = int(size) if size.isdecimal() else 0
+        sizes[name] = shown.size
     for pod in observed.pods:
         sizes[pod.task.role] = max(sizes[pod.task.role], pod.task.index + 1)
     roles = (Role(name=name, replicas=min(sizes[name], MOST_TASKS)) for name in ROLES if name in sizes)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from tfyard import formats
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NotPossible, TfyardError, Usage
 from tfyard.formats.tfjob import edits
 from tfyard.formats.tfjob.edits import Edit
 from tfyard.kube import Conflict, Forbidden, NotFound, Refused, Request, Unprocessable, requests
@@ -33,10 +33,6 @@ LOOK_EVERY = 0.5
 """Seconds between two looks whether an action is complete."""
 
 Say = Callable[[str], None]
-
-
-class NotPossible(TfyardError):
-    """The action is not possible for this job, or not allowed for this user."""
 
 
 class ClusterIntent(Struct, frozen=True, kw_only=True):
@@ -187,6 +183,9 @@ def scale(client: SyncClient, tfjob: Found, counts: Mapping[str, int]) -> Cluste
     changed = {name: count for name, count in counts.items() if count != known[name].replicas}
     if not changed:
         return ClusterIntent(verb="scale", tfjob=tfjob, notes=("it has as many tasks already",))
+    if not any({**{name: role.replicas for name, role in known.items()}, **changed}.values()):
+        ways = f"`tfyard stop {tfjob.name}` stops it, `tfyard delete {tfjob.name}` deletes it"
+        raise NotPossible(f"{tfjob.name} would have no task: a job has at least one; {ways}")
     for name, count in changed.items():
         if name in (CHIEF, MASTER) and count != 1:
             raise NotPossible(f"{tfjob.name}: {name.lower()} cannot be scaled to {count}: a job has one")
@@ -225,7 +224,7 @@ def rerun(client: SyncClient, tfjob: Found, changes: reruns.RerunChanges) -> Clu
     taken = {each.job.name for each in jobs.summaries(client, Scope(tfjob.namespace))}
     name = changes.name or reruns.next_name(tfjob.manifest, taken)
     if name in taken:
-        raise NotPossible(f"there is a job {name} already; choose another --name, or none")
+        raise NotPossible(f"there is a job {name} already; choose another name, or none")
     document = reruns.manifest(tfjob.manifest, name, changes)
     still = "" if tfjob.summary.status.is_finished else f", which has not finished: {_state(tfjob)}"
     shared = [f"the claim {claim}, which both jobs use" for claim in Belongings(client, tfjob).claims()]

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.errors import Invalid
 from tfyard.install.settings import LABELS
 from tfyard.kube import (
@@ -33,10 +34,11 @@ from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME, QUEU
 from tfyard.overview.causes import killed, run_policy, running, volumes
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
 from tfyard.overview.fixes import GivenAs
+from tfyard.planner.results import fates
 from tfyard.remote.addresses import DEPLOYMENTS
 from tfyard.views import objects
 from tfyard.views.pods import PodDetails
-from tfyard.views.program import conclude
+from tfyard.views.program import conclude, holding
 from tfyard.views.tfjob_status import load_status
 
 PREEMPTED = ("PreemptionByScheduler", "Preempted")
@@ -107,6 +109,7 @@ def _of_manifest(manifest: Manifest) -> Evidence:
         roles=roles,
         status=status,
         status_problem=problem,
+        stopped=_stopped(manifest, status),
     )
 
 
@@ -120,6 +123,11 @@ def _code_folder(role: Role) -> str:
     """Mount path of the job's code; empty: the code is in the image."""
     mounts = tensorflow_container(role.template).get("volumeMounts") or ()
     return next((str(each.get("mountPath")) for each in mounts if each.get("name") == CODE_VOLUME), "")
+
+
+def _stopped(manifest: Manifest, status: Status) -> tuple[str, ...]:
+    job = formats.check(manifest).job if status.has("Succeeded") else None
+    return tuple(task for task, fate in fates(job, status).items() if fate == "Stopped") if job else ()
 
 
 def _status(manifest: Manifest) -> tuple[Status, str]:
@@ -206,7 +214,8 @@ def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
     """Adds logs; after one that permissions or the kubelet do not let read, no other is tried."""
     tails: dict[str, LogTail] = {}
     for pod in _with_news(evidence):
-        query = {**LOG_QUERY, "container": conclude(pod).failed_preparation or pod.trainer.name}
+        held_by = holding(pod)
+        query = {**LOG_QUERY, "container": held_by.name if held_by else pod.trainer.name}
         path = requests.PODS.path(evidence.namespace, pod.name, "log")
         try:
             tails[pod.task] = tail(client.read(requests.get(path, query)))
@@ -281,7 +290,7 @@ def _of_network(evidence: Evidence) -> set[str]:
 def _with_news(evidence: Evidence) -> list[PodDetails]:
     """Pods whose logs are needed: those that run, or that failed without a whole message."""
     running = () if evidence.status.is_finished else evidence.running
-    pods = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
+    pods = [pod for pod in evidence.tasks if pod in running or _is_mute(pod) or _is_prepared(pod)]
     return sorted(pods, key=_importance)[:MOST_LOGS]
 
 
@@ -290,6 +299,12 @@ def _importance(pod: PodDetails) -> tuple[object, ...]:
     role, _, index = pod.task.rpartition("-")
     rank = LEADING.index(role) if role in LEADING else len(LEADING)
     return not _is_mute(pod), rank, int(index) if index.isdigit() else 0
+
+
+def _is_prepared(pod: PodDetails) -> bool:
+    """Whether its init container runs."""
+    held_by = holding(pod)
+    return held_by is not None and held_by.state.running is not None
 
 
 def _is_mute(pod: PodDetails) -> bool:

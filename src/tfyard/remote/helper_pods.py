@@ -3,8 +3,9 @@
     async with running(client, Helper(namespace="ml", purpose="copy", mounts=(Mount("out", "/0"),)), say) as pod:
         ...                                                   # exec in its container `helper`
 
-They pass PodSecurity `restricted`, and are deleted however the block is left. What a killed client leaves ends by
-its deadline, and the next helper of the namespace deletes it.
+They pass PodSecurity `restricted`, and are deleted however the block is left. A helper without a command of its
+own ends when its client was gone for a minute: the client holds a command in it, which ends with the connection.
+The next helper of the namespace deletes what has ended.
 """
 
 import asyncio
@@ -20,18 +21,21 @@ from tfyard.kube import (
     Client,
     Forbidden,
     Kind,
+    KubeError,
     NotFound,
     Refused,
     Transient,
     list_all,
     requests,
 )
+from tfyard.kube.pod_streams import PodCommand, start
 from tfyard.model import Manifest, names, tensorflow_container
 from tfyard.remote.logs import pod_starts
 from tfyard.views.objects import EventView
 from tfyard.views.pods import PodView
 
 from .events import EVENTS
+from .refusals import EDIT, missing_right
 
 DEFAULT_IMAGE = names.HELPER_IMAGE
 CONTAINER = "helper"
@@ -43,6 +47,14 @@ LONGEST_START = 300.0
 PATIENCE = 3.0
 """Seconds until the user is told what the pod waits for."""
 LOOK_EVERY = 0.25
+ALONE = 60
+"""Seconds without a client, as when that was killed, after which the pod ends and so releases its claims."""
+BEATS = 12
+"""Looks of the pod within this time whether its client is there."""
+SIGNS = "/tfyard-client"
+"""Folder of the file by which the client shows that it is there."""
+HOLD = f"while read -r _; do : > {SIGNS}/here; done"
+"""Command that the client holds: its input, and with it the loop, ends with the connection."""
 LONGEST_DELETION = 15.0
 IMAGE_PROBLEMS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 PROBLEMS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
@@ -76,7 +88,7 @@ class HelperPod(Struct, frozen=True, kw_only=True):
     """Node of a claim that only one node can use."""
     deadline: int = 3600
     argv: tuple[str, ...] = ()
-    """Command; default: the pod sleeps until it is deleted."""
+    """Command; default: the pod waits until it is deleted, or alone."""
     memory: str = "256Mi"
     like: Manifest = {}
     """Pod template with the user, pull secrets and tolerations for the pod."""
@@ -96,7 +108,8 @@ async def running(client: Client, helper: HelperPod, say: Say) -> AsyncIterator[
             LONGEST_START + PATIENCE
         ):  # a server that does not answer must not block for ever
             await _until_running(client, helper, path, say)
-        yield str(pod["metadata"]["name"])
+        async with _held(client, helper, str(pod["metadata"]["name"])):
+            yield str(pod["metadata"]["name"])
     finally:
         await _finish(asyncio.create_task(_delete(client, path, say)))
 
@@ -116,8 +129,11 @@ def manifest(helper: HelperPod, name: str) -> Manifest:
         "securityContext": _pod_security(helper),
         "containers": [_container(helper, volumes)],
         "volumes": [
-            {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
-            for claim, volume in volumes.items()
+            *(
+                {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+                for claim, volume in volumes.items()
+            ),
+            *(() if helper.argv else ({"name": "signs", "emptyDir": {}},)),
         ],
         **{
             key: value
@@ -146,10 +162,12 @@ def _container(helper: HelperPod, volumes: dict[str, str]) -> Manifest:
         sub_path = {"subPath": mount.sub_path} if mount.sub_path else {}
         only = {"readOnly": True} if mount.read_only else {}
         mounts.append({"name": volumes[mount.claim], "mountPath": mount.at, **sub_path, **only})
+    if not helper.argv:
+        mounts.append({"name": "signs", "mountPath": SIGNS})
     return {
         "name": CONTAINER,
         "image": helper.image,
-        "command": [*(helper.argv or ("sleep", str(helper.deadline)))],
+        "command": [*(helper.argv or ("sh", "-c", _waiting()))],
         "resources": {
             "requests": {"cpu": "50m", "memory": "64Mi"},
             "limits": {"cpu": "1", "memory": helper.memory},  # a quota may ask for both
@@ -158,6 +176,13 @@ def _container(helper: HelperPod, volumes: dict[str, str]) -> Manifest:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
+
+
+def _waiting() -> str:
+    """Script that ends when no client was there for a minute."""
+    look = f"sleep {ALONE / BEATS:g}; left=$((left - 1))"
+    seen = f"if [ -e {SIGNS}/here ]; then rm -f {SIGNS}/here; left={BEATS}; fi"
+    return f"left={BEATS}; while [ $left -gt 0 ]; do {look}; {seen}; done"
 
 
 def _pod_security(helper: HelperPod) -> Manifest:
@@ -184,6 +209,34 @@ def _spec(template: Manifest) -> Manifest:
 # --- its life
 
 
+@asynccontextmanager
+async def _held(client: Client, helper: HelperPod, name: str) -> AsyncIterator[None]:
+    """Shows the pod during the block that its client is there."""
+    holding = None if helper.argv else asyncio.create_task(_hold(client, helper.namespace, name))
+    try:
+        yield
+    finally:
+        if holding:
+            holding.cancel()
+            await asyncio.wait([holding])
+            if not holding.cancelled():
+                holding.result()
+
+
+async def _hold(client: Client, namespace: str, name: str) -> None:
+    """Begins again after the connection broke. Why the pod cannot be entered is reported by the block itself."""
+    command = PodCommand(
+        namespace=namespace, pod=name, container=CONTAINER, argv=("sh", "-c", HOLD), stdin=True
+    )
+    while True:
+        with suppress(KubeError):
+            async with start(client, command) as process:
+                while True:
+                    await process.write(b"\n")
+                    await asyncio.sleep(ALONE / BEATS)
+        await asyncio.sleep(ALONE / BEATS)
+
+
 async def _delete_ended(client: Client, namespace: str) -> None:
     """Deletes helpers whose client was killed."""
     for pod in (await list_all(client, _PODS, requests.PODS.path(namespace), {"labelSelector": LABEL})).items:
@@ -203,7 +256,8 @@ async def _create(client: Client, pod: Manifest) -> None:
         await asyncio.wait([sending], timeout=LONGEST_DELETION)
         raise
     except Refused as problem:
-        raise HelperFailed(f"the helper pod was refused: {problem}") from None
+        right = missing_right(problem, pod["metadata"]["namespace"], EDIT)
+        raise HelperFailed(f"the helper pod was refused: {right or problem}") from None
 
 
 async def _until_running(client: Client, helper: HelperPod, path: str, say: Say) -> None:

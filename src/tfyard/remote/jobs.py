@@ -21,7 +21,8 @@ from tfyard.kube import (
 from tfyard.kube.decoding import decode, items
 from tfyard.kube.sync import ANYTHING, SyncClient
 from tfyard.model import Manifest
-from tfyard.model.spelling import closest
+from tfyard.model.names import DELETED_BY_TTL
+from tfyard.model.spelling import nearest
 from tfyard.model.summary import JobSummary
 
 from .addresses import OLD_TFJOBS, TFJOBS
@@ -216,6 +217,31 @@ def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
         return problem
     except KubeError:
         known = []
-    meant = closest(name, known)
+    if not known and _is_no_namespace(client, namespace):
+        return NoSuchJob(f"there is no namespace {namespace}; `kubectl get namespaces` lists them")
+    meant = nearest(name, known)
+    if not meant and (removed := _removed(client, namespace, name)):
+        return NoSuchJob(f"TFJob {name!r} is not in the namespace {namespace} any more: {removed}")
     hint = f"; did you mean {meant}?" if meant else "; `tfyard get -A` lists the jobs of all namespaces"
     return NoSuchJob(f"TFJob {name!r} not found in the namespace {namespace}{hint}")
+
+
+def _is_no_namespace(client: SyncClient, namespace: str) -> bool:
+    """Whether the namespace does not exist, as far as that may be read."""
+    try:
+        client.send(requests.get(requests.NAMESPACES.path(name=namespace)))
+    except NotFound:
+        return True
+    except KubeError:
+        return False
+    return False
+
+
+def _removed(client: SyncClient, namespace: str, name: str) -> str:
+    """How the operator removed the job, by its events, which are kept for an hour; empty: it is not known."""
+    about = {"involvedObject.name": name, "reason": DELETED_BY_TTL}
+    try:
+        found = client.send(requests.get(requests.EVENTS.path(namespace), requests.selecting(fields=about)))
+    except KubeError:
+        return ""
+    return str(found["items"][-1]["message"]) if found["items"] else ""

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from tfyard.kube import Forbidden
+from tfyard.kube import Forbidden, KubeError, Refused
 
+VIEW, EDIT = "view", "edit"
+"""ClusterRoles of every cluster: one may read pods and their logs, the other may enter and make pods, too."""
 _MAY_NOT = r'cannot (?P<verb>\w+) resource "(?P<what>[^"]+)"'
 _USER = r'[Uu]ser "(?P<who>[^"]+)"'
 
 
-def missing_right(refusal: Forbidden, namespace: str, role: str) -> str:
+def missing_right(refusal: Refused, namespace: str, role: str) -> str:
     """One line about it. `role`: a ClusterRole that has it. Empty: the refusal has another reason."""
     message = refusal.status.message
     denied, user = re.search(_MAY_NOT, message), re.search(_USER, message)
@@ -24,11 +26,17 @@ def missing_right(refusal: Forbidden, namespace: str, role: str) -> str:
     return f"{who} may not {denied['verb']} {denied['what']}{where}; an administrator allows it by `{fix}`"
 
 
+def granted(problem: KubeError, namespace: str, role: str) -> KubeError:
+    """The error with the text of `missing_right`, if a permission is missing."""
+    if isinstance(problem, Forbidden) and (text := missing_right(problem, namespace, role)):
+        return Forbidden(replace(problem.status, message=text))
+    return problem
+
+
 @contextmanager
 def explained(namespace: str, role: str) -> Iterator[None]:
     """Raises Forbidden with the text of `missing_right`."""
     try:
         yield
     except Forbidden as refusal:
-        text = missing_right(refusal, namespace, role)
-        raise Forbidden(replace(refusal.status, message=text)) if text else refusal from None
+        raise granted(refusal, namespace, role) from None

@@ -1,6 +1,7 @@
 """What a job's tasks use (by the metrics API, where there is one) and report (in their logs)."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from tfyard import formats
 from tfyard.kube import Forbidden, NotFound, Refused, Resource, ServerFault, requests
@@ -11,9 +12,11 @@ from tfyard.overview import metrics, top
 from tfyard.overview.metrics import Point
 from tfyard.overview.progress import total_steps
 from tfyard.overview.top import TaskUse
+from tfyard.planner.results import fates
 from tfyard.views.pods import PodDetails, PodView
 
 from .jobs import Found
+from .refusals import VIEW, explained
 from .views import attempts_of, pods
 
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
@@ -28,19 +31,30 @@ class JobUsage:
 
     def __init__(self, client: SyncClient, tfjob: Found) -> None:
         self._client, self._tfjob = client, tfjob
-        job = formats.check(tfjob.manifest).job
-        self._total = total_steps(job) if job else None
+        self._job = formats.check(tfjob.manifest).job
+        self._total = total_steps(self._job) if self._job else None
         self.problem = ""
         """Why CPU and memory are not known, if they are not."""
 
     def tasks(self) -> list[TaskUse]:
-        known = sorted(pods(self._client, self._tfjob), key=lambda pod: pod.metadata.name)
-        used = self._used()
-        return [self._task(pod, used, turn < MOST_LOGS) for turn, pod in enumerate(known)]
+        with explained(self._tfjob.namespace, VIEW):
+            known = sorted(pods(self._client, self._tfjob), key=lambda pod: pod.metadata.name)
+            used = self._used()
+            there = [self._task(pod, used, turn < MOST_LOGS) for turn, pod in enumerate(known)]
+        return [*there, *(TaskUse(task=task, state=state) for task, state in self._gone(known))]
+
+    def _gone(self, known: Iterable[PodDetails]) -> list[tuple[str, str]]:
+        """Tasks of a job that has ended whose pods are gone, and what became of them."""
+        tasks = {pod.task for pod in known}
+        return [each for each in self._told.items() if each[0] not in tasks]
+
+    @property
+    def _told(self) -> dict[str, Literal["Succeeded", "Stopped"]]:
+        return fates(self._job, self._tfjob.summary.status) if self._job else {}
 
     def _task(self, pod: PodDetails, used: dict[str, tuple[float, int]], reads_log: bool) -> TaskUse:
         cpu, memory = used.get(pod.metadata.name, (None, None))
-        now = attempts_of(pod)[-1]
+        now = attempts_of(pod, self._told)[-1]
         points = log_points(self._client, self._tfjob, pod, TAIL) if reads_log and now.started else []
         progress = metrics.progress(points, self._total)
         return TaskUse(task=pod.task, state=now.state, cpu=cpu, memory=memory, progress=progress)
@@ -61,8 +75,9 @@ class JobUsage:
 def points(client: SyncClient, tfjob: Found, tasks: Iterable[str]) -> list[Point]:
     """Metrics of these tasks, or of all, by time."""
     names = set(tasks)
-    chosen = [pod for pod in pods(client, tfjob) if not names or pod.task in names]
-    read = [point for pod in chosen for point in log_points(client, tfjob, pod, WHOLE)]
+    with explained(tfjob.namespace, VIEW):
+        chosen = [pod for pod in pods(client, tfjob) if not names or pod.task in names]
+        read = [point for pod in chosen for point in log_points(client, tfjob, pod, WHOLE)]
     return sorted(read, key=lambda point: point.at)
 
 

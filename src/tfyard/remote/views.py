@@ -1,5 +1,6 @@
 """A TFJob with its pods and events, as `describe` shows it."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,10 +14,11 @@ from tfyard.kube.decoding import decode
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
-from tfyard.overview.attempts import Attempt, failed, merged, remembered
-from tfyard.overview.job_view import EVENTS_UNREAD, JobView, outputs
+from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
+from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
+from tfyard.planner.results import fates
 from tfyard.views.pods import PodDetails, TimedCondition
-from tfyard.views.program import ProgramRun, conclude, runs
+from tfyard.views.program import ProgramRun, conclude, failed_sidecars, runs
 
 from .events import events
 from .jobs import Found
@@ -34,7 +36,11 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
         known = pods(client, tfjob)
     except KubeError as problem:
         known, unreadable = [], [*unreadable, f"pods: {problem}"]
-    seen = [attempt for pod in known for attempt in attempts_of(pod)]
+    status = tfjob.summary.status
+    told = fates(job, status) if job else {}
+    seen = [attempt for pod in known for attempt in attempts_of(pod, told)]
+    there = [*remembered(status), *seen]
+    others = gone(job, status, there) if job else []
     try:
         recorded = events(client, tfjob, job, known)
     except KubeError as problem:
@@ -44,8 +50,9 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
         title=f"TFJob of {tfjob.manifest['apiVersion']}",
         job=job,
         problems=tuple(problem.message for problem in checked.errors),
-        attempts=tuple(merged(remembered(tfjob.summary.status), seen, tasks)),
-        failed=failed(seen, tfjob.summary.status),
+        attempts=tuple(merged(remembered(status), [*seen, *others], tasks)),
+        sidecars=tuple(each for pod in known for each in _sidecars(pod)),
+        failed=failed(seen, status),
         events=tuple(recorded),
         outputs=tuple(outputs(job)) if job else (),
         unreadable=tuple(unreadable),
@@ -118,9 +125,13 @@ def list_pods(client: SyncClient, namespace: str, query: dict[str, str]) -> list
     return [pod for answer in answers for pod in decode(_PODS, answer).items]
 
 
-def attempts_of(pod: PodDetails) -> list[Attempt]:
-    """The present run of the pod's program, and the one before it, if the kubelet restarted it in place."""
+def attempts_of(pod: PodDetails, told: Mapping[str, str] | None = None) -> list[Attempt]:
+    """The present run of the pod's program, and the one before it, if the kubelet restarted it in place. `told`:
+    what became of the tasks of a job that has ended; how a task ended that was stopped tells nothing."""
     *before, present = [_attempt(pod, run) for run in runs(pod)]
+    is_stopped = (told or {}).get(pod.task) == "Stopped" and pod.metadata.deletion_timestamp is not None
+    if is_stopped and present.finished:
+        return [*before, replace(present, state="Stopped")]
     # Of a pod that was not admitted, no container could have failed.
     return [*before, replace(present, state="Failed") if conclude(pod).outcome == "Failed" else present]
 
@@ -128,7 +139,7 @@ def attempts_of(pod: PodDetails) -> list[Attempt]:
 def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
     ended, running, restart = run.state.terminated, run.state.running, run.restart
     scheduled = pod.condition("PodScheduled") or TimedCondition()
-    name = "Running" if running else "Waiting"
+    name = ("Preparing" if run.container else "Running") if running else "Waiting"
     if ended:
         name = "Failed" if ended.exit_code else "Succeeded"
     refused = scheduled.reason if scheduled.status != "True" else ""
@@ -142,7 +153,25 @@ def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
         started=ended.started_at if ended else running.started_at if running else None,
         finished=ended.finished_at if ended else None,
         exit_code=ended.exit_code if ended else None,
+        container=run.container,
         reason=run.reason or refused,
         message=run.message,
         node=pod.spec.node_name,
     )
+
+
+def _sidecars(pod: PodDetails) -> list[FailedSidecar]:
+    """Sidecars that have failed; not those that a kubelet or the operator ended after the program."""
+    if not pod.is_up:
+        return []
+    return [
+        FailedSidecar(
+            task=pod.task,
+            container=status.name,
+            restarts=status.restart_count,
+            exit_code=end.exit_code,
+            reason=end.reason,
+            message=end.message,
+        )
+        for status, end in failed_sidecars(pod)
+    ]

@@ -6,7 +6,14 @@ A list of N tasks in each of N pods would take N² bytes, so all pods refer to o
 from collections.abc import Mapping
 
 from tfyard.model import EVALUATOR, WORKER, Job, Manifest, Role, Task, tensorflow_container
-from tfyard.model.names import JOB_NAME, pod_name
+from tfyard.model.names import (
+    EVALUATOR_VARIABLE,
+    JOB_NAME,
+    SCRIPTS_AT,
+    SCRIPTS_VOLUME,
+    WAIT_CONTAINER,
+    pod_name,
+)
 from tfyard.planner.children import headless_service, shared_ports
 from tfyard.planner.pods import env_names, program_text, service_ports
 from tfyard.planner.tf_config import Roster
@@ -14,10 +21,7 @@ from tfyard.planner.tf_config import Roster
 from . import podspec
 from .objects import Path, RenderedObject
 
-SCRIPTS_AT = "/tfyard"
-SCRIPTS_VOLUME = "tfyard"
 SCRIPTS_MOUNT: Manifest = {"name": SCRIPTS_VOLUME, "mountPath": SCRIPTS_AT, "readOnly": True}
-EVALUATOR_VARIABLE = "TFYARD_EVALUATOR"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 
@@ -110,7 +114,7 @@ def with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
 def wait_container(template: Manifest) -> Manifest:
     """An init container that ends when the names of all tasks resolve."""
     command = ["/bin/sh", f"{SCRIPTS_AT}/wait.sh", f"{SCRIPTS_AT}/names"]
-    return podspec.init_container("tfyard-wait", template, command, [SCRIPTS_MOUNT])
+    return podspec.init_container(WAIT_CONTAINER, template, command, [SCRIPTS_MOUNT])
 
 
 def scripts_volume(config_map: str) -> Manifest:

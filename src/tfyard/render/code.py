@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tfyard.errors import Invalid
 from tfyard.model import Code, Job, Manifest, Problem, tensorflow_container
 from tfyard.model.names import CODE_VOLUME as VOLUME
+from tfyard.model.names import PACKAGES_VOLUME
 
 from . import archive, podspec, scripts, tf1
 from .objects import RenderedObject
@@ -32,7 +33,7 @@ ON_CLAIM = "tfyard-code"
 """Folder on a claim with one folder per code, named by its hash."""
 _SOURCE_AT = "/tfyard-code"
 _FETCH = "fetch.py"
-_PACKAGES, _PACKAGES_AT = "tfyard-packages", "/tfyard-packages"
+_PACKAGES, _PACKAGES_AT = PACKAGES_VOLUME, f"/{PACKAGES_VOLUME}"
 LAYERS = "packages"
 """Folder beside the code on a claim, with one folder per layer of packages."""
 _INSTALL = "requirements.py"

@@ -12,10 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
+from tfyard.formats.workloads.kinds import DISRUPTED, PERMANENT, UNLIMITED
 from tfyard.model import (
     EVALUATOR,
     PS,
-    TENSORFLOW_CONTAINER,
     Job,
     Manifest,
     Problem,
@@ -26,7 +26,7 @@ from tfyard.model import (
     tensorflow_container,
 )
 from tfyard.model.expansion import references
-from tfyard.model.names import REPLICA_TYPE
+from tfyard.model.names import LAST_STEP_VARIABLE, REPLICA_TYPE, SCRIPTS_AT
 from tfyard.planner.indexes import compress
 from tfyard.planner.job_setup import Setup, addresses
 from tfyard.planner.leaders import leaders, leading_role
@@ -37,14 +37,6 @@ from . import cluster, code, podspec, prerequisites, scripts, tf1
 from .objects import Path, RenderedObject
 from .options import RenderOptions
 
-LAST_STEP = "TFYARD_END"
-UNLIMITED = 2**31 - 1
-"""Value of backoffLimit for a job without a limit: Kubernetes' default would fail the Job after six restarts."""
-_DISRUPTED: Manifest = {
-    "action": "Ignore",
-    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-}
-"""Rule by which the eviction of a pod is not a failure of its program, as with the operator."""
 JOB_LABEL = "batch.kubernetes.io/job-name"
 Host = Callable[[Task], str]
 
@@ -87,6 +79,8 @@ def unsupported(job: Job) -> list[str]:
         lost.append("evaluator.grace: the evaluator ends with the training")
     if job.dynamic_workers:
         lost.append("dynamic: every task lists all workers")
+    if job.together:
+        lost.append("together: a Job restarts only the task that failed or was evicted")
     if job.has_harmless_failures:
         lost.append("a failed worker fails the job; with v1alpha1 only the chief does")
     if any(role.restart == "Always" for role in job.roles):
@@ -114,7 +108,7 @@ def _one_job(job: Job, options: RenderOptions) -> list[RenderedObject]:
     role = job.roles[0]
     template = cluster.with_variables(role.template, cluster.shared_variables(role, roster))
     counts = [f"{roster.type_of(role.name)}:{role.replicas}" for role in job.roles]
-    command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/task.sh", *counts, "--", *podspec.command_of(role)]
+    command = ["/bin/sh", f"{SCRIPTS_AT}/task.sh", *counts, "--", *podspec.command_of(role)]
     template = podspec.change_container(template, lambda c: podspec.with_command(c, command))
     template = _pod_template(
         job, role, cluster.with_waiting(template, roster.config_map), cluster.labels(job)
@@ -258,19 +252,11 @@ def _indexed_job(owner: Job, role: Role, name: str, template: Manifest, counts: 
 def _limits(owner: Job, role: Role) -> Manifest:
     retries = owner.run_policy.backoff_limit
     if role.restart == "Never" or (retries == 0 and role.restart != "ExitCode"):
-        return {"backoffLimit": 0, "podFailurePolicy": {"rules": [_DISRUPTED]}}
+        return {"backoffLimit": 0, "podFailurePolicy": {"rules": [DISRUPTED]}}
     limit = {"backoffLimit": UNLIMITED if retries is None else retries}
     if role.restart != "ExitCode":
         return limit
-    permanent = {
-        "action": "FailJob",
-        "onExitCodes": {
-            "containerName": TENSORFLOW_CONTAINER,
-            "operator": "In",
-            "values": exit_codes.permanent(role.restart),
-        },
-    }
-    return {**limit, "podFailurePolicy": {"rules": [_DISRUPTED, permanent]}}
+    return {**limit, "podFailurePolicy": {"rules": [DISRUPTED, PERMANENT]}}
 
 
 def _pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, str]) -> Manifest:
@@ -287,8 +273,11 @@ def _pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, 
 
 def _with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) -> Manifest:
     """Adds the last step after the training, with a ServiceAccount that has permissions for it only."""
-    entry = {"name": LAST_STEP, "value": json.dumps(_instructions(job, role, others), separators=(",", ":"))}
-    command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
+    entry = {
+        "name": LAST_STEP_VARIABLE,
+        "value": json.dumps(_instructions(job, role, others), separators=(",", ":")),
+    }
+    command = ["/bin/sh", f"{SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
     template = podspec.change_container(
         template, lambda c: podspec.append(podspec.with_command(c, command), "env", [entry])
     )

@@ -19,7 +19,7 @@ from tfyard.errors import Usage
 from tfyard.file_trees import Copied, CopyProgress
 from tfyard.kube import Access, Client, KubeError, pod_streams, requests
 from tfyard.kube.pod_streams import PodCommand, RemoteProcess
-from tfyard.remote import helper_pods, pod_follow, tensorboard
+from tfyard.remote import helper_pods, pod_follow, refusals, tensorboard
 from tfyard.remote import notebook as jupyter
 from tfyard.remote.copying import job_paths, transfer
 from tfyard.remote.helper_pods import HelperPod as HelperPod
@@ -155,7 +155,7 @@ async def _in_task(
                 yield CommandOutput(where.task, stream, data)
             ended = CommandEnded(where.task, await process.wait())
     except KubeError as problem:
-        ended = CommandEnded(where.task, 1, problem)
+        ended = CommandEnded(where.task, 1, refusals.granted(problem, where.namespace, refusals.EDIT))
     yield ended
 
 

@@ -2,7 +2,8 @@
 
 A name is searched in the cluster, if one is configured, and among the runs of this folder; a TFJob takes
 precedence. `@latest` is the newest of both. `run/NAME` and `tfjob.kubeflow.org/NAME`, as `tfyard get -o name`
-prints them, are unambiguous.
+prints them, are unambiguous. The beginning of a run's name is enough to read, if it fits one job; to change a job,
+its whole name is needed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Search(Struct, frozen=True, kw_only=True):
     """Connects to the cluster; None: no cluster is configured, or it is not to be searched."""
     is_local: bool = False
     """Search only runs on this machine."""
+    is_whole: bool = False
+    """The name must be whole, because the job will be changed."""
     has_namespace: bool = False
     """The caller named a namespace, so runs on this machine are not searched."""
     say: Say
@@ -96,7 +99,8 @@ def _local(name: str, search: Search) -> OnMachine:
             raise Usage("there are no runs here; `tfyard run FILE` starts one")
         return OnMachine(newest[0], asks_again=search.asks_again)
     try:
-        return OnMachine(runs.find(name, Path(home()))[0], asks_again=search.asks_again)
+        run, _ = runs.find(name, Path(home()), search.say, whole=search.is_whole)
+        return OnMachine(run, asks_again=search.asks_again)
     except Usage as problem:
         hint = "" if search.is_local else ", and no cluster is configured (no kubeconfig)"
         raise Usage(f"{problem}{hint}") from None

@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 
 from tfyard import formats
 from tfyard.errors import Invalid
+from tfyard.job_input import script
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 from tfyard.local.settings import RunOptions
@@ -27,7 +28,7 @@ from tfyard.remote.submitting.prepare import (
     Submission,
     prepare,
 )
-from tfyard.remote.submitting.submission import submit_prepared
+from tfyard.remote.submitting.submission import CannotSubmit, submit_prepared
 from tfyard.sdk import finding, starting, threads
 from tfyard.sdk.finding import Search
 from tfyard.sdk.job import Job, Source
@@ -69,6 +70,7 @@ def run(
         metric=metric,
         share_gpus=share_gpus,
         kill=tuple(kill),
+        sources=described.source.files,
     )
     return Run(OnMachine(starting.start(StartRun(settings), described.source.text)))
 
@@ -105,8 +107,8 @@ def find(
     kubeconfig: PathLike | None = None,
     local: bool = False,
 ) -> Run:
-    """Find a job of the cluster or a run of this folder by its name or the beginning of it; `@latest` is the
-    newest. With `local`, only runs on this machine are searched."""
+    """Find a job of the cluster by its name, or a run of this folder by its name, its job's name, or a beginning
+    that fits one job; `@latest` is the newest. With `local`, only runs on this machine are searched."""
     is_cluster = not local and _is_configured(namespace, context, kubeconfig)
     search = Search(
         connect=(lambda: SyncClient(_access(namespace, context, kubeconfig))) if is_cluster else None,
@@ -154,7 +156,10 @@ def _submit(client: SyncClient, source: Source, submission: Submission) -> Found
         prepared = prepare(whole, client.access.namespace)
     for problem in prepared.warnings:
         LOG.warning("%s", Invalid([problem]))
-    return submit_prepared(client, _with_output(prepared, source), whole, LOG.info)
+    try:
+        return submit_prepared(client, _with_output(prepared, source), whole, LOG.info)
+    except CannotSubmit as problem:
+        raise CannotSubmit(problem.findings, anyway="force=True") from None
 
 
 @contextmanager
@@ -174,6 +179,8 @@ def _words(source: Source) -> Manifest:
     (document,) = formats.read(source.text)
     words: Manifest = dict(document.data)
     job = formats.load(document)
+    if source.script and job.code is None:
+        raise script.outside(source.script)
     if job.code is not None and job.code.kind == "folder":
         code = words["code"] if isinstance(words["code"], dict) else {}
         words["code"] = {**code, "path": os.path.abspath(job.code.source)}  # noqa: PTH100

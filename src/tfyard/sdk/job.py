@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import Invalid, Usage
-from tfyard.formats.metadata import as_name
+from tfyard.formats.metadata import DNS_LABEL, RULE, as_name
 from tfyard.job_input import files, options, script
 from tfyard.job_input.load import from_documents
 from tfyard.job_input.options import JobOptions
@@ -32,6 +32,8 @@ class Source(Struct, frozen=True):
     """The job file, if it was made from words. Its paths are relative to the working directory."""
     script: str = ""
     """The script or module that the job was made from, if any."""
+    files: dict[str, str] = {}
+    """Name -> text of programs that a run on this machine keeps: see `RunOptions.sources`."""
 
 
 class Job:
@@ -98,10 +100,11 @@ def _of_file(target: str, words: Manifest) -> Source:
         raise Usage("-: a Job is not read from standard input; give its file, or its words")
     if others:
         raise Usage(f"{others[0]}: {target} says this itself; change it there, or give a Job without a file")
+    check_name(words.get("name"))
     return Source(
         JobOptions(
             target=target,
-            sets=tuple(f"{role}={words[role]}" for role in map(str.lower, ROLES) if role in words),
+            sets=sets({role: words[role] for role in map(str.lower, ROLES) if role in words}),
             env=tuple(f"{name}={scalar(value)}" for name, value in words.get("env", {}).items()),
             name=words.get("name"),
             args=tuple(map(str, words.get("args", ()))),
@@ -111,9 +114,12 @@ def _of_file(target: str, words: Manifest) -> Source:
 
 
 def _of_program(target: str, words: Manifest) -> Source:
-    """The job of a script or module; this folder is its code."""
+    """The job of a script or module; this folder is its code. A script of another folder runs only on this
+    machine, where it has this folder as its working directory, as with `python`."""
     args, module = tuple(map(str, words.pop("args", ()))), words.pop("module", None)
-    file_words = script.portable_words(JobOptions(target=target, module=module, args=args), Path.cwd())
+    program = JobOptions(target=target, module=module, args=args)
+    is_portable = "code" in words or not script.is_outside(program)
+    file_words = script.portable_words(program, Path.cwd()) if is_portable else script.words(program)
     if _has_role(words):
         del file_words["worker"]
     return Source(JobOptions(target="-"), _yaml({**file_words, **words}), target or str(module))
@@ -144,6 +150,19 @@ def _command(run: object) -> list[str]:
 
 def _has_role(words: Manifest) -> bool:
     return any(name.lower() in words for name in ROLES)
+
+
+def sets(counts: Mapping[str, object]) -> tuple[str, ...]:
+    """Numbers of tasks as options; a wrong one is reported as a program writes it."""
+    texts = tuple(f"{role}={count}" for role, count in counts.items())
+    for text in texts:
+        options.replicas(text, "")
+    return texts
+
+
+def check_name(name: str | None) -> None:
+    if name is not None and not DNS_LABEL.fullmatch(name):
+        raise Usage(f"name={name!r}: {RULE}")
 
 
 def scalar(value: object) -> str:

@@ -52,7 +52,7 @@ class LineChoice(Struct, frozen=True, kw_only=True):
         since = (
             None
             if self.since in ("", RESTART)
-            else datetime.now(UTC) - timedelta(seconds=seconds(self.since, "--since", ", or restart"))
+            else datetime.now(UTC) - timedelta(seconds=seconds(self.since, "since", ", or restart"))
         )
         return Wanted(
             tasks=chosen((*_names(self.role), *_names(self.task)), tasks),

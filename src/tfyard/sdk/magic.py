@@ -1,4 +1,7 @@
-"""`%%tfyard`: writes a notebook's cell to a file and runs it as a job on this machine.
+"""`%%tfyard`: runs a notebook's cell as a job on this machine.
+
+Tasks read their program when they start, and again when they are restarted, so each run has a copy of its own in
+its directory: another cell never changes it.
 
 %load_ext tfyard
 
@@ -7,25 +10,31 @@ import tensorflow as tf
 ...
 """
 
+import os
 import shlex
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import Usage
+from tfyard.local.settings import SOURCE_VARIABLE
+from tfyard.model.expansion import escape
 from tfyard.model.spelling import did_you_mean
 from tfyard.sdk.functions import run
 from tfyard.sdk.job import Job
 from tfyard.sdk.run import Run
 from tfyard.sdk.words import OF_CELLS
 
-FILE = "cell.py"
+PROGRAM = "cell.py"
+"""Name of the program of a cell that names no file."""
 HEADER = "# Written by a notebook, from the cell %%tfyard"
 USAGE = """%%tfyard [FILE.py] [ROLE=N ...] [WORD=VALUE ...] [--env K=V ...] [--background] [-- ARGUMENT ...]
 
-Write the cell to FILE.py (default: cell.py), and run it on this machine, each task as a real process. Its lines
-are printed until it ends; interrupting the cell stops the run. The value of the cell is the Run.
+Run the cell on this machine, each task as a real process. Its lines are printed until it ends; interrupting the
+cell stops the run. The value of the cell is the Run, which keeps its own copy of the cell in the folder `source`.
+With FILE.py, the cell is written to that file, too.
 
     %%tfyard worker=2                            two workers
     %%tfyard train.py worker=2 --env LR=0.01     written to train.py; LR is set for each task
@@ -37,7 +46,8 @@ are printed until it ends; interrupting the cell stops the run. The value of the
 class Cell(Struct, frozen=True, kw_only=True):
     """The options in the first line of a cell."""
 
-    file: str = FILE
+    file: str = ""
+    """The file to write the cell to; empty: none."""
     words: dict[str, Any] = {}
     is_background: bool = False
 
@@ -54,8 +64,10 @@ def load(shell: Any) -> None:
 
 def _run(line: str, cell: str) -> Run:
     options = read(line)
-    _write(Path(options.file), f"{HEADER} {line.strip()}\n{cell}")
-    started = run(Job(options.file, **options.words))
+    text = f"{HEADER} {line.strip()}\n{cell}"
+    if options.file:
+        _write(Path(options.file), text)
+    started = run(_job(options, text))
     if options.is_background:
         return started
     try:
@@ -65,6 +77,21 @@ def _run(line: str, cell: str) -> Run:
         started.stop()
         raise
     return started.wait()
+
+
+def _job(cell: Cell, text: str) -> Job:
+    """The job of a cell. Its program is in the directory of the run, and finds the modules of this folder by
+    PYTHONPATH, as a script in this folder would."""
+    name, here = Path(cell.file or PROGRAM).name, str(Path.cwd())
+    words, env = {**cell.words}, dict(cell.words.get("env", {}))
+    others = env.get("PYTHONPATH") or escape(os.environ.get("PYTHONPATH", ""))
+    job = Job(
+        run=["python", f"$({SOURCE_VARIABLE})/{escape(name)}", *map(escape, words.pop("args", ()))],
+        workdir=here,
+        **{**words, "env": {**env, "PYTHONPATH": os.pathsep.join(filter(None, (escape(here), others)))}},
+    )
+    job.source = replace(job.source, files={name: text})
+    return job
 
 
 def _write(path: Path, text: str) -> None:
@@ -88,7 +115,7 @@ def read(line: str) -> Cell:
     words: dict[str, Any] = dict(map(_word, others))
     words |= {"env": dict(map(_variable, env))} if env else {}
     words |= {"args": args} if args else {}
-    return Cell(file=files[0] if files else FILE, words=words, is_background="--background" in own)
+    return Cell(file=files[0] if files else "", words=words, is_background="--background" in own)
 
 
 def _word(text: str) -> tuple[str, str | int]:

@@ -76,6 +76,14 @@ class OnCluster:
         with self._client or SyncClient(self._access) as client:
             yield client, self._job if self._client else self._now(client)
 
+    @contextmanager
+    def _entering(self) -> Iterator[tuple[SyncClient, Found]]:
+        """As `_asking`; a missing permission is reported with how it is granted."""
+        from tfyard.remote.refusals import EDIT, explained
+
+        with explained(self.namespace, EDIT), self._asking() as asked:
+            yield asked
+
     def _now(self, client: SyncClient) -> Found:
         """The current state of the job; raises if another job has its name by now."""
         now = jobs.find(client, self.namespace, self.name)
@@ -134,7 +142,7 @@ class OnCluster:
     def require_running(self, task: str) -> None:
         from tfyard.remote import tasks
 
-        with self._asking() as (client, job):
+        with self._entering() as (client, job):
             tasks.container_of(job, tasks.pods(client, job), task)
 
     def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
@@ -144,12 +152,15 @@ class OnCluster:
             yield from reading.read(client, job, wanted)
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
+        from tfyard.logs.lines import chosen
         from tfyard.overview import metrics
         from tfyard.remote import usage
+        from tfyard.remote.tasks import names
 
         with self._asking() as (client, job):
             specs = (job.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
-            return usage.points(client, job, tasks or metrics.leading({f"{r.lower()}-0" for r in specs}))
+            first = {f"{role.lower()}-0" for role in specs}
+            return usage.points(client, job, chosen(tasks, names(job)) if tasks else metrics.leading(first))
 
     def meter(self) -> JobUsage:
         from tfyard.remote.usage import JobUsage
@@ -260,9 +271,11 @@ class OnCluster:
 
     def copy(self, copy: Copy, progress: CopyProgress) -> Copied:
         streams = self._streams("tfyard cp")
+        from tfyard.remote.refusals import EDIT, explained
         from tfyard.sdk import threads
 
-        return threads.call(lambda: streams.copy(copy, progress))
+        with explained(self.namespace, EDIT):
+            return threads.call(lambda: streams.copy(copy, progress))
 
     def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
         """Follow the logs and the job itself, so its state need not be read first."""
@@ -274,9 +287,10 @@ class OnCluster:
         from tfyard.remote import tasks
 
         streams = self._streams("tfyard exec")
-        with self._asking() as (client, job):
+        with self._entering() as (client, job):
             where = tasks.container_of(job, tasks.pods(client, job), task, command.container)
-        return streams.exec_here(where, command)
+            client.close()  # the command may take long
+            return streams.exec_here(where, command)
 
     async def exec(
         self, tasks: Sequence[str], command: TaskCommand
@@ -284,7 +298,7 @@ class OnCluster:
         from tfyard.remote.tasks import container_of, pods
 
         streams, containers = self._streams("tfyard exec"), []
-        with self._asking() as (client, job):
+        with self._entering() as (client, job):
             known = pods(client, job)
         for task in tasks:
             try:

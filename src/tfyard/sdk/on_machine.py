@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from tfyard.errors import NotRunning, TfyardError, Usage
+from tfyard.errors import NotPossible, NotRunning, TfyardError, Usage
 from tfyard.sdk.place import CommandEnded, Done, Intent, Listed
 
 # Each method imports what only it needs: 45 ms for questions (planner/, node/, formats/), 80 ms for actions (with
@@ -75,7 +75,7 @@ class OnMachine:
 
     def code(self, _: HelperOptions) -> list[str]:
         text = "a run on this machine uses the code where it is; `describe --spec` shows the job file"
-        raise Usage(f"{self.name}: {text}")
+        raise NotPossible(f"{self.name}: {text}")
 
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
         from tfyard.local import runs
@@ -108,11 +108,12 @@ class OnMachine:
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
         from tfyard.local import runs
+        from tfyard.logs.lines import chosen
         from tfyard.overview import metrics
 
         points = runs.points(self.directory)
-        chosen = set(tasks) or set(metrics.leading({point.task for point in points}))
-        return [point for point in points if point.task in chosen]
+        named = chosen(tasks, self.tasks()) if tasks else metrics.leading({point.task for point in points})
+        return [point for point in points if point.task in named]
 
     def meter(self) -> RunUsage:
         from tfyard.local import views
@@ -174,11 +175,11 @@ class OnMachine:
     def scale(self, _: dict[str, int]) -> Intent:
         again = f"`tfyard rerun {self.name} --set worker=4` starts its job with another number"
         text = f"{self.name} is a run on this machine, whose tasks know each other from the start"
-        raise Usage(f"{text}; {again}")
+        raise NotPossible(f"{text}; {again}")
 
     def delete(self) -> Intent:
         if self.record.ended is None:
-            raise Usage(f"{self.name} is still running; `tfyard stop {self.name}` stops it")
+            raise NotPossible(f"{self.name} is still running; `tfyard stop {self.name}` stops it")
         intent = self._intent("delete", ("its record and its logs",), ("its volumes",), self._delete)
         return replace(intent, heading=f"delete the run {self.name}")
 
@@ -220,7 +221,7 @@ class OnMachine:
         from tfyard.local import copying
 
         if copy.is_code:
-            raise Usage(f"{self.name} ran the code where it is: there is no copy of it")
+            raise NotPossible(f"{self.name} ran the code where it is: there is no copy of it")
         there = copying.locate(self.directory, self.record, copy.path, copy.task)
         source, to = (copy.here, there) if copy.is_upload else (there, copy.here)
         return copying.copy(source, to, progress, into=copy.into)
@@ -270,7 +271,7 @@ class OnMachine:
                 yield event
 
     def port_forward(self, *_: object) -> AbstractAsyncContextManager[Ports]:
-        raise Usage(f"{self.name} runs on this machine: its ports are at 127.0.0.1 already")
+        raise NotPossible(f"{self.name} runs on this machine: its ports are at 127.0.0.1 already")
 
     @asynccontextmanager
     async def tensorboard(
@@ -290,7 +291,7 @@ class OnMachine:
                 yield [made]
 
     def notebook(self, *_: object) -> AbstractAsyncContextManager[Page]:
-        raise Usage(f"{self.name} runs on this machine: Jupyter here sees the same files")
+        raise NotPossible(f"{self.name} runs on this machine: Jupyter here sees the same files")
 
 
 def _require_no_container(command: TaskCommand) -> None:

@@ -196,7 +196,7 @@ class Place(Protocol):
         """The logs until now."""
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
-        """The metrics of these tasks; none: of the leading tasks."""
+        """The metrics of these tasks and roles; none: of the leading tasks."""
 
     def meter(self) -> Meter: ...
 

@@ -7,13 +7,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
-from tfyard.file_trees import Silent
+from tfyard.errors import Usage
+from tfyard.file_trees import Silent, goes_into, ignored_by_git
 from tfyard.job_input.options import replicas
 from tfyard.logs.lines import only
 from tfyard.model.names import TENSORBOARD_PORT
+from tfyard.model.spelling import did_you_mean
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview import job_table, job_view, waiting
 from tfyard.overview.metrics import Point
@@ -21,7 +23,7 @@ from tfyard.overview.waiting import WaitResult
 from tfyard.sdk import card, lines, pages, threads
 from tfyard.sdk.durations import seconds
 from tfyard.sdk.forwarding import Port
-from tfyard.sdk.job import scalar
+from tfyard.sdk.job import check_name, scalar, sets
 from tfyard.sdk.lines import Line, LineChoice, Names
 from tfyard.sdk.place import (
     CommandEnded,
@@ -65,7 +67,7 @@ class Run:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of `tfyard wait` for this job; None while it runs."""
+        """The exit code of the job: 0, or that of the task that failed; None while it runs."""
         over = waiting.verdict(self._place.summary(), "succeeded")
         return None if over is None else self._code(over)
 
@@ -106,8 +108,8 @@ class Run:
         return lines.lines(threads.iterate(lambda: self._place.follow(wanted)))
 
     def metrics(self, *tasks: str) -> list[dict[str, Any]]:
-        """The metrics in the logs of these tasks; default: of the chief (else the first worker) and the evaluator.
-        `pandas.DataFrame(run.metrics())` makes a table of them."""
+        """The metrics in the logs of these tasks or roles; default: of the chief (else the first worker) and the
+        evaluator. `pandas.DataFrame(run.metrics())` makes a table of them."""
         return [_row(point) for point in self._place.points(tasks)]
 
     def why(self) -> Why:
@@ -135,6 +137,8 @@ class Run:
         return self
 
     def _wait_steps(self, timeout: str | float | timedelta | None, until: Goal) -> Iterator[None]:
+        if until not in waiting.GOALS:
+            raise Usage(f"until={until!r}: unknown; {did_you_mean(until, waiting.GOALS)}")
         deadline = (
             math.inf
             if timeout is None
@@ -171,17 +175,16 @@ class Run:
 
     def scale(self, **roles: int) -> Self:
         """Change the number of tasks of a job on a cluster: `scale(worker=4)`."""
-        counts = dict(replicas(f"{role}={count}") for role, count in roles.items())
-        self._do(self._place.scale(counts))
+        self._do(self._place.scale(dict(map(replicas, sets(roles)))))
         return self
 
     def rerun(
         self, *, name: str | None = None, env: Mapping[str, object] | None = None, **roles: int
     ) -> "Run":
         """Start a new job with the same spec: `rerun(worker=4, env={"LR": "0.01"})`."""
-        sets = tuple(f"{role}={count}" for role, count in roles.items())
+        check_name(name)
         variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
-        return self._do(self._place.rerun(RerunOptions(sets=sets, env=variables, name=name)))
+        return self._do(self._place.rerun(RerunOptions(sets=sets(roles), env=variables, name=name)))
 
     def delete(self) -> None:
         """Delete the job with its record, pods and logs. Volumes and claims stay."""
@@ -197,9 +200,12 @@ class Run:
         return Run(done.made() if done.made else self._place)
 
     def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
-        """Copy a file or folder of a volume of the job to `to`, also after its end. Equal files are not copied
-        again. Returns the path of the copy."""
-        copied = self._place.copy(Copy(here=Path(to), path=path), Silent())
+        """Copy a file or folder of a volume of the job to `to`, also after its end; into `to`, by its own name, if
+        that is `.` or ends with `/`. Equal files are not copied again. A new folder is ignored by git, and so is
+        not part of the code of the next job. Returns the path of the copy."""
+        here = Path(to, PurePosixPath(path).name if goes_into(os.fspath(to)) else "")
+        with ignored_by_git(here):
+            copied = self._place.copy(Copy(here=here, path=path), Silent())
         for note in (*copied.notes, *copied.problems):
             LOG.warning("%s", note)
         return Path(copied.to)

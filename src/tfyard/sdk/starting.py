@@ -98,7 +98,8 @@ def _answer(process: subprocess.Popen[bytes], question: bytes) -> Began | RunRef
 def _error(refused: RunRefused) -> TfyardError:
     if refused.problems:
         return Invalid(refused.problems, (), refused.name)
-    return Usage(refused.message) if refused.is_usage else TfyardError(refused.message)
+    text = refused.message.removeprefix("--")  # an option of the terminal is an argument in Python
+    return Usage(text) if refused.is_usage else TfyardError(text)
 
 
 def _listen(process: subprocess.Popen[bytes]) -> None:

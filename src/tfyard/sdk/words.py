@@ -34,6 +34,7 @@ class Words(TypedDict, total=False):
     success: Literal["chief", "all-workers"]
     suspend: bool
     dynamic: bool
+    together: bool
     queue: str
     gang: bool | Mapping[str, Any]
     tensorboard: str | Mapping[str, Any]
@@ -49,6 +50,7 @@ class Words(TypedDict, total=False):
     memory: str | int | float
     gpu: int | Mapping[str, int]
     restart: Restart
+    stopGrace: str | int
     port: int
     volumes: Mapping[str, Mapping[str, Any]]
     labels: Mapping[str, str]

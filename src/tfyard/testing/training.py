@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tfyard.errors import Usage
+from tfyard.errors import TfyardError, Usage
 from tfyard.sdk.functions import run
 from tfyard.sdk.job import Job
 from tfyard.sdk.run import Run
@@ -41,11 +41,19 @@ class Training:
     ) -> Run:
         """Run a job to its end: a Job, or a file or script and words, as `Job` takes them. Raises `JobFailed` if
         it fails, unless `check` is false; `WaitTimeout` if it takes longer than `timeout`."""
-        if isinstance(job, Job) and words:
-            raise Usage(f"{next(iter(words))}: a Job has its words already")
-        started = run(job if isinstance(job, Job) else Job(job, **words))
-        self.runs.append(started)
-        return started.wait(timeout, until="succeeded" if check else "finished")
+        __tracebackhide__ = True  # pytest shows the line of the test, which called this
+        try:
+            started = run(_job(job, words))
+            self.runs.append(started)
+            return started.wait(timeout, until="succeeded" if check else "finished")
+        except TfyardError as problem:
+            raise problem.with_traceback(None) from None
+
+
+def _job(job: Job | str | os.PathLike[str] | None, words: dict[str, Any]) -> Job:
+    if isinstance(job, Job) and words:
+        raise Usage(f"{next(iter(words))}: a Job has its words already")
+    return job if isinstance(job, Job) else Job(job, **words)
 
 
 @pytest.fixture

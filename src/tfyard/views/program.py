@@ -150,11 +150,22 @@ def container(pod: PodView, name: str) -> Container:
     return next(named, Container())
 
 
+def failed_sidecars(pod: PodView) -> list[tuple[ContainerStatus, ContainerStateTerminated]]:
+    """Containers beside the program that have failed, and how: for good, or until their next restart."""
+    before = {each.name for each in pod.preparations} | {pod.program.name}
+    beside = [each for each in pod.statuses if each.name not in before]
+    ends = [
+        (each, each.state.terminated or (each.state.waiting and each.last_state.terminated))
+        for each in beside
+    ]
+    return [(status, end) for status, end in ends if end and end.exit_code]
+
+
 # --- run by run
 
 
 class ProgramRun(Struct, frozen=True):
-    """One run of the program in its pod."""
+    """One run of the program in its pod, or of an init container before it."""
 
     restart: int
     """Number of the restart in place; 0: the first run."""
@@ -162,20 +173,31 @@ class ProgramRun(Struct, frozen=True):
     reason: str = ""
     message: str = ""
     """Message for the end of the whole pod, or else of the container's state."""
+    container: str = ""
+    """The init container that runs or has failed, because of which the program has not started; empty: none."""
 
 
 def runs(pod: PodView) -> list[ProgramRun]:
-    """The present run of the program, and before it the one that ended, if the kubelet restarted it in place."""
-    program, (reason, message) = pod.program, _ended_by(pod)
+    """The present run of the program, and before it the one that ended, if the kubelet restarted it in place.
+    Until the program starts, those of the init container that it waits for."""
+    held_by = holding(pod)
+    program, (reason, message) = held_by or pod.program, _ended_by(pod)
     state, before = program.state, program.last_state.terminated
     # A restart is counted when it begins: in a back-off, the last one that was counted is the one that has ended.
     restart = program.restart_count + (1 if before and state.waiting else 0)
     why = state.terminated or state.waiting
+    name = held_by.name if held_by else ""
     present = ProgramRun(
-        restart, state, reason or (why.reason if why else ""), message or (why.message if why else "")
+        restart, state, reason or (why.reason if why else ""), message or (why.message if why else ""), name
     )
-    return (
-        [ProgramRun(restart - 1, program.last_state, before.reason, before.message), present]
-        if before
-        else [present]
-    )
+    if before is None:
+        return [present]
+    return [ProgramRun(restart - 1, program.last_state, before.reason, before.message, name), present]
+
+
+def holding(pod: PodView) -> ContainerStatus | None:
+    """The init container that a program waits for which has never started: it runs, or has failed."""
+    if pod.program.has_started:
+        return None
+    begun = (each for each in pod.preparations if each.has_started and not _has_succeeded(each.state))
+    return next(begun, None)

@@ -14,7 +14,7 @@ from tfyard.backends.kubernetes.resources import child_kind
 from tfyard.kube import Kind, Request
 from tfyard.kube.decoding import decode
 from tfyard.kube.errors import ErrorStatus, KubeError, from_status
-from tfyard.model import Manifest
+from tfyard.model import Manifest, Status
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 from tfyard.views.pods import PodView
 
@@ -35,6 +35,7 @@ class HostileServer:
         self.others: list[Habit] = []
         """What others do to each new or changed object, before the next pass."""
         self.writes: Counter[tuple[str, Key]] = Counter()
+        self.statuses: list[Status] = []
         self._touched: list[Key] = []
 
     # --- as a client sees it
@@ -121,8 +122,8 @@ class HostileServer:
             self.cache.drop_child(kind, child) if is_gone else self.cache.children.put(kind, child)
 
 
-def refusal(code: int, reason: str) -> KubeError:
-    return from_status(ErrorStatus(code=code, reason=reason))
+def refusal(code: int, reason: str, retry_after: float | None = None) -> KubeError:
+    return from_status(ErrorStatus(code=code, reason=reason), retry_after)
 
 
 def stamp(time: datetime) -> str:

@@ -108,13 +108,21 @@ def test_a_pod_that_succeeded_stays_for_one_more_reconcile_if_a_list_is_the_firs
     assert cache.pods.of(JOB)[0].deleting, "so that it is written at once"
 
 
-def test_a_pod_that_was_asked_to_go_leaves_its_name_at_once_however_it_ended() -> None:
-    cache, asked = cache_with_job(), {"deletion_timestamp": datetime(2026, 1, 1, tzinfo=UTC)}
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_pod_that_we_deleted_leaves_its_name_at_once_and_one_that_others_deleted_after_a_reconcile(
+    is_ours: bool,
+) -> None:
+    until = datetime(2026, 1, 1, tzinfo=UTC)
+    cache, asked = cache_with_job(), {"deletion_timestamp": until}
     cache.pods.put(pod(5))
+    if is_ours:
+        cache.pods.mark_deleted(JOB, NAME, f"uid-of-{NAME}", until)
     cache.pods.put(pod(6, **asked))
     cache.pods.put(pod(7, "Succeeded", **asked))
     assert [each.asked_to_stop for each in cache.pods.of(JOB)] == [True]
     cache.pods.drop(pod(8, "Succeeded", **asked))
+    assert cache.pods.gone(JOB) == ([] if is_ours else [NAME])
+    cache.pods.prune(JOB, [NAME])
     assert len(cache.pods) == 0
 
 

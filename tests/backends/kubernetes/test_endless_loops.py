@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.kubernetes.hostile_server import Habit, HostileServer, Key, stamp
+from tests.backends.kubernetes.hostile_server import Habit, HostileServer, Key, refusal, stamp
 from tests.planner.builders import job, role
 from tfyard.backends.kubernetes.cache import Cache
 from tfyard.backends.kubernetes.objects import ObjectWriter
@@ -77,7 +77,15 @@ def runs(server: HostileServer) -> dict[str, Any]:
     return {"status": {"phase": "Running", "startTime": at, "containerStatuses": [one]}}
 
 
+def postpone(server: HostileServer, key: Key) -> None:
+    """Refuses a pod, and asks to try again after half a minute."""
+    if key[0] == "Pod":
+        del server.objects[key]
+        raise refusal(429, "TooManyRequests", 30.0)
+
+
 ADMISSION: dict[str, Habit] = {
+    "postpone": postpone,
     **{f"without {label}": relabel(label, None) for label in LABELS},
     **{f"other {label}": relabel(label, "7") for label in LABELS},
     "another role": relabel(REPLICA_TYPE, "ps"),
@@ -101,11 +109,12 @@ OTHERS: dict[str, Habit] = {
 class Store:
     """Keeps each status at once."""
 
-    def __init__(self, cache: Cache, view: StoredJob) -> None:
-        self._cache, self._view, self._version = cache, view, 1
+    def __init__(self, server: HostileServer, view: StoredJob) -> None:
+        self._server, self._cache, self._view, self._version = server, server.cache, view, 1
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self._version += 1
+        self._server.statuses.append(decision.status)
         meta = msgspec.structs.replace(self._view.metadata, resource_version=str(self._version))
         status = msgspec.Raw(msgspec.json.encode(dump_status(decision.status)))
         self._cache.put_job(TFJOBS, msgspec.structs.replace(self._view, metadata=meta, status=status))
@@ -123,7 +132,7 @@ async def play(asked: Job, phases: list[tuple[list[str], list[str]]]) -> Hostile
     meta = ObjectMeta(asked.name, "lab", asked.uid, "1")
     view = StoredJob(metadata=meta, api_version=asked.api_version, kind=asked.kind)
     cache.put_job(TFJOBS, view)
-    store = Store(cache, view)
+    store = Store(server, view)
     for admission, others in phases:
         server.admission = [ADMISSION[name] for name in admission]
         server.others = [OTHERS[name] for name in others]
@@ -152,3 +161,18 @@ def test_no_object_is_created_changed_or_deleted_again_and_again_without_a_back_
     server = asyncio.run(play(asked, phases))
     assert server.writes, "the job was worked on"
     assert max(server.writes.values()) <= MOST, server.writes.most_common(5)
+
+
+def test_what_the_server_postpones_is_tried_when_it_asks_for_it_and_the_job_says_so() -> None:
+    asked = msgspec.structs.replace(job(role(WORKER, 1)), api_version="kubeflow.org/v1")
+    server = asyncio.run(play(asked, [(["postpone"], []), ([], [])]))
+    assert server.writes["create", ("Pod", "mnist-worker-0")] == 3, "at 0, 30 and 60 s"
+    told = [status.condition("Blocked") for status in server.statuses]
+    first, last = next(filter(None, told)), told[-1]
+    assert (first.status, first.reason) == ("True", "RetryAfter")
+    assert first.message == (
+        "cannot create pod mnist-worker-0: TooManyRequests (429 TooManyRequests);"
+        " the next try is in 30 s, as the server asks"
+    )
+    assert last is not None
+    assert last.status == "False"

@@ -9,8 +9,8 @@ from tfyard.backends.kubernetes.fair_slots import FairSlots
 class Crowd:
     """Requests that hold their slot until they are told to end."""
 
-    def __init__(self, total: int = 16, per_job: int = 8) -> None:
-        self.slots = FairSlots(total, per_job)
+    def __init__(self, total: int = 32) -> None:
+        self.slots = FairSlots(total)
         self.held: list[tuple[str, str]] = []
         self.ends: dict[tuple[str, str], list[asyncio.Event]] = {}
         self.tasks: list[asyncio.Task[None]] = []
@@ -50,34 +50,38 @@ class Crowd:
 
 async def test_a_newcomer_finds_a_free_slot_whatever_the_others_hold() -> None:
     async with Crowd() as crowd:
-        for job in ("a", "b", "c"):
+        for job in "abcdefgh":
             await crowd.start("slow", job, 100)
-        assert crowd.count("slow") == 8, "half of all"
+        assert crowd.count("slow") == 16, "half of all"
         await crowd.start("other", "x", 100)
-        assert crowd.count("other") == 4, "half of the rest"
-        await crowd.start("third", "y", 1)
+        await crowd.start("other", "y", 100)
+        assert (crowd.count("other", "x"), crowd.count("other", "y")) == (4, 2), "of half of the rest"
+        await crowd.start("third", "z", 1)
         assert crowd.count("third") == 1
 
 
+async def test_another_job_of_the_same_namespace_finds_a_free_slot_too() -> None:
+    async with Crowd() as crowd:
+        for job, count in (("a", 8), ("b", 4), ("c", 2), ("d", 1)):
+            await crowd.start("slow", job, 100)
+            assert crowd.count("slow", job) == count, (
+                "half of what the other jobs leave of the namespace's 16"
+            )
+
+
 async def test_a_freed_slot_goes_to_the_namespace_and_job_with_the_fewest() -> None:
-    async with Crowd(total=8, per_job=4) as crowd:
-        await crowd.start("slow", "a", 10)
-        await crowd.start("slow", "b", 10)
-        assert (crowd.count("slow", "a"), crowd.count("slow", "b")) == (4, 0)
+    async with Crowd() as crowd:
+        for job in "abcdef":
+            await crowd.start("slow", job, 10)
+        assert [crowd.count("slow", job) for job in "abcdef"] == [8, 4, 2, 1, 1, 0], "all that it may have"
         await crowd.end_one("slow", "a")
-        assert (crowd.count("slow", "a"), crowd.count("slow", "b")) == (3, 1)
+        assert [crowd.count("slow", job) for job in "abcdef"] == [7, 4, 2, 1, 1, 1]
         for namespace in ("v", "w", "x", "y", "z"):
             await crowd.start(namespace, "job", 5)
-        assert all(crowd.count(namespace) >= 1 for namespace in ("v", "w"))
+        assert all(crowd.count(namespace) >= 1 for namespace in ("v", "w", "x"))
         before = crowd.count("slow")
         await crowd.end_one("slow", "a")
         assert crowd.count("slow") < before, "others wait and have fewer"
-
-
-async def test_one_job_uses_what_is_idle_up_to_its_limit() -> None:
-    async with Crowd() as crowd:
-        await crowd.start("ns", "one", 100)
-        assert crowd.count("ns") == 8
 
 
 async def test_requests_that_are_cancelled_leave_nothing_behind() -> None:
@@ -92,7 +96,7 @@ async def test_requests_that_are_cancelled_leave_nothing_behind() -> None:
 
 
 async def test_every_request_gets_its_turn() -> None:
-    slots, done = FairSlots(4, 2), 0
+    slots, done = FairSlots(4), 0
 
     async def request(namespace: str, job: str) -> None:
         nonlocal done

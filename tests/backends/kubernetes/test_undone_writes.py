@@ -11,14 +11,19 @@ from tfyard.backends.kubernetes.undone_writes import (
     UndoneWrites,
     check,
     is_restart,
+    postponed,
 )
+from tfyard.kube import TooManyRequests, Unreachable
+from tfyard.kube.errors import build_error
 from tfyard.model import Action, Amend, Create, Delete
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
 from tfyard.views.pods import ObjectMeta
 
-LOST = ChangedObject(ATTEMPT_LOST, "pod train-worker-0 lost its annotation", "Pod", restarts_only=True)
-OTHER = ChangedObject(LABELS_MISSING, "the labels of pod train-worker-0 were changed", "Pod")
+LOST = ChangedObject(
+    ATTEMPT_LOST, "pod train-worker-0 lost its annotation", "create", "Pod", restarts_only=True
+)
+OTHER = ChangedObject(LABELS_MISSING, "the labels of pod train-worker-0 were changed", "create", "Pod")
 LABELS = {OPERATOR_NAME: "tfjob-controller", REPLICA_INDEX: "0", "team": "a"}
 SERVICE = Create({"kind": "Service", "metadata": {"name": "train"}})
 DELETE = Delete("Pod", "train-worker-0")
@@ -127,6 +132,26 @@ def test_the_same_write_may_be_repeated_once_and_then_waits_ever_longer() -> Non
             assert undone.due("u-1", write) == [write]
             undone.do("u-1", write)
         assert undone.due("u-2", write) == [write], "another job"
+
+
+def test_what_is_postponed_waits_as_long_as_the_server_asks_and_other_writes_do_not() -> None:
+    undone, busy = Undone(), build_error(429, b"{}", "25")
+    assert isinstance(busy, TooManyRequests)
+    delete = postponed(DELETE, busy)
+    assert delete is not None
+    assert delete.message.startswith("cannot delete pod train-worker-0: ")
+    for _ in range(2):
+        undone.review("u-1", [], [delete])
+        assert undone.due("u-1", pod(1), DELETE) == [pod(1)]
+        assert undone.due_in("u-1") == 25
+        undone.now += 24
+        assert undone.due("u-1", DELETE) == []
+        undone.now += 1
+        assert undone.due("u-1", DELETE) == [DELETE]
+        assert undone.due_in("u-1") is None
+    undone.do("u-1", DELETE)
+    assert len(undone) == 0, "nothing is kept of it when it is done"
+    assert postponed(DELETE, Unreachable("no answer", sent=False)) is None
 
 
 def test_another_attempt_another_patch_and_another_name_are_other_writes() -> None:

@@ -147,6 +147,21 @@ async def test_a_process_that_ignores_the_request_to_stop_is_killed(
 
 
 @pytest.mark.processes
+async def test_a_pod_that_is_deleted_while_its_program_starts_goes(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    made = pod("exec sleep 300")
+    made["spec"]["containers"][0]["stdin"] = True
+    async with box.node:
+        box.create(made)
+        (main,) = box.pods()[0].pod.all.values()
+        while main.log is None:
+            await asyncio.sleep(0)
+        assert main.process is None, "it is being started"
+        box.node.delete("u")
+        await box.until(lambda pods: not pods)
+
+
+@pytest.mark.processes
 async def test_an_evicted_pod_fails_with_the_reason_and_is_not_restarted(tmp_path: Path) -> None:
     box = Box(tmp_path)
     async with box.node:

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,31 @@ def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path:
     assert run_directory.find_run("tra-1", tmp_path).name == "tra-1"
     assert run_directory.find_run("tra", tmp_path).name == "tra-1-2"
     assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
+    with pytest.raises(Usage, match="'tr' is ambiguous; it is the beginning of tra-1-2, tra-eval-1"):
+        run_directory.find_run("tr", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("s", "not found; the whole name is needed to change a run; did you mean sho-20261118-072000?"),
+        (
+            "short-2",
+            "not found; the whole name is needed to change a run; did you mean short?",
+        ),
+        ("shrot", "not found; did you mean short?"),
+        ("other", "not found; `tfyard runs` lists them"),
+        ("", "not found; `tfyard runs` lists them"),
+    ],
+)
+def test_to_change_a_run_its_whole_name_is_needed(tmp_path: Path, name: str, hint: str) -> None:
+    make_run(tmp_path, "short-20261118-072000", "short")
+    if name == "s":
+        make_run(tmp_path, "sho-20261118-072000", "sho")
+    with pytest.raises(Usage, match=re.escape(f"run {name!r} {hint}")):
+        run_directory.find_run(name, tmp_path, whole=True)
+    for whole in ("short", "short-20261118-072000", "@latest"):
+        assert run_directory.find_run(whole, tmp_path, whole=True).path.exists()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "long", "a\0b", "a\nb"])
@@ -101,7 +127,7 @@ for step in range(10):
     run.append("metrics.jsonl", {{"step": step, "text": "x" * 300}})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count("the run continues unrecorded") == 1
+    assert done.stdout.count("the run continues, but its logs and its record are incomplete") == 1
     rows = run_directory.RunDirectory(tmp_path).rows("metrics.jsonl")
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert (tmp_path / "metrics.jsonl").read_text().endswith("}\n")

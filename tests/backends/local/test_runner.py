@@ -15,6 +15,7 @@ from tfyard.backends.local.runner import LocalRunner, log_name, observed, task_o
 from tfyard.backends.local.store import LocalStore
 from tfyard.model import Amend, Create, Delete, DeleteJob, Job, Manifest, Pod, Task, Wait
 from tfyard.node.states import ContainerState, Exited, PodState, Running, Waiting
+from tfyard.planner import Site
 
 BEGAN, ENDED = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 JOB = Job(name="j")
@@ -123,7 +124,7 @@ def test_an_evicted_pod_is_disrupted_unless_it_is_its_own_fault() -> None:
 def runner_of(folder: Path, events: list[NodeEvent]) -> tuple[LocalNode, LocalRunner]:
     node = LocalNode(folder, os.environ, events.append, FileSources(folder / "volumes"))
     store = LocalStore(RunDirectory(folder), lambda _event: None)
-    return node, LocalRunner(node, store, lambda manifest, _task: manifest)
+    return node, LocalRunner(node, store, Site(), lambda manifest, _task: manifest)
 
 
 async def until(node: LocalNode, is_so: Any) -> None:

@@ -31,12 +31,28 @@ def chief(name: str, index: int = 0) -> Manifest:
     return {"terminationPolicy": {"chief": {"replicaName": name, "replicaIndex": index}}}
 
 
+def most_tasks(**more: int) -> Manifest:
+    """As many workers as TF_CONFIG can list in the namespace with the shortest name, which is the server's limit:
+    its rules do not see namespaces. `more` are added to a role."""
+    counts = {**more, "Worker": 2515 + more.get("Worker", 0)}
+    body = tfjob({role: replica(replicas=count) for role, count in counts.items()})
+    return {**body, "metadata": {"name": "mnist", "namespace": "n"}}
+
+
 BAD: list[tuple[Manifest, str]] = [
     (tfjob(name="Upper.case"), "metadata.name must be lower-case letters|RFC 1123"),
     (tfjob(name="0-digit"), "metadata.name must be lower-case letters, digits and '-', begin with a letter"),
     (tfjob(name="with.dot"), "metadata.name must be lower-case letters, digits and '-', begin with a letter"),
     (tfjob(name="x" * 55), "metadata.name is too long: with role and index"),
     (tfjob({"Worker": replica(replicas=101)}, name="x" * 53), "metadata.name is too long"),
+    (most_tasks(Worker=1), "too many tasks: TF_CONFIG lists them all"),
+    (most_tasks(PS=1), "too many tasks"),
+    (tfjob({"Worker": replica(replicas=2400)}, name="m" * 40), "too many tasks.* shorter name"),
+    (
+        tfjob({"Worker": replica(replicas=5000), "chief": replica()}, enableDynamicWorker=True),
+        "too many tasks",
+    ),
+    (old(MASTER, {**WORKER, "replicas": 2600}), "too many tasks"),
     (tfjob("absent"), "spec must have roles: tfReplicaSpecs, or replicaSpecs as in v1alpha1"),
     (tfjob({}), "should have at least 1 properties"),
     (tfjob(replicaSpecs=[MASTER]), "spec must have roles: .* and not both"),
@@ -136,6 +152,9 @@ async def _refusal(client: Client, namespace: str, body: Manifest) -> str:
 
 
 GOOD = [
+    most_tasks(),
+    tfjob({"Worker": replica(replicas=5000), "ps": replica(replicas=2)}, enableDynamicWorker=True),
+    old(MASTER, {**WORKER, "replicas": 2000}),
     tfjob(name="x" * 54),
     tfjob({"Worker": replica(replicas=100)}, name="x" * 53),
     tfjob({role: replica() for role in ("CHIEF", "worker", "Ps", "eValuator")}),

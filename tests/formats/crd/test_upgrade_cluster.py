@@ -47,6 +47,7 @@ OLD_JOBS = {
     "plain": tfjob()["spec"],
     "list": ALPHA1["spec"],
     LONG: tfjob({"Worker": replica(container(resources={"limits": {"cpu": 0.5}}, command=None))})["spec"],
+    "huge": tfjob({"Worker": replica(replicas=9000)})["spec"],
     "wrong": tfjob({"Boss": replica({"name": "main"})}, unknown=1)["spec"],
 }
 OLD_STATUS = {"conditions": None, "replicaStatuses": {"Worker": {"active": 1}}, "startTime": None}
@@ -67,7 +68,8 @@ async def test_jobs_of_another_operators_crd_stay_and_can_be_finished(
             known = {key: value for key, value in spec.items() if key != "unknown"}
             assert list(lost(known, read["spec"])) == []
             assert load_status(read) == EVERYTHING
-        await _check_long_name(client, namespace)
+        await _check_growth(client, namespace, LONG, 0, r"metadata\.name is too long")
+        await _check_growth(client, namespace, "huge", 8000, "too many tasks")
 
 
 async def _make_old(client: Client, namespace: str, name: str, spec: Manifest) -> None:
@@ -95,9 +97,10 @@ async def _finish(client: Client, namespace: str, name: str) -> None:
     await client.send(requests.patch(OLD.path(namespace, name), {"metadata": {"labels": {"seen": "yes"}}}))
 
 
-async def _check_long_name(client: Client, namespace: str) -> None:
+async def _check_growth(client: Client, namespace: str, name: str, fewer: int, message: str) -> None:
     """The job cannot have run under tfyard; it may shrink, but not grow."""
-    path = OLD.path(namespace, LONG)
-    await client.send(requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 0}}}}))
-    with pytest.raises(kube.Unprocessable, match=r"metadata\.name is too long"):
-        await client.send(requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}}))
+    path = OLD.path(namespace, name)
+    await client.send(requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": fewer}}}}))
+    more = requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": fewer + 1}}}})
+    with pytest.raises(kube.Unprocessable, match=message):
+        await client.send(more)

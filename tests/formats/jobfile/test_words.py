@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from tests.formats.samples import DATA, again
 from tfyard import errors, formats
@@ -20,7 +21,8 @@ def job_of(parts: list[str]) -> Job:
 
 def test_the_example_has_every_word() -> None:
     (document,) = formats.read("".join(PARTS))
-    assert {*JobFile.__struct_encode_fields__} - {*document.data} == {"master"}, "a job has that or a chief"
+    absent = {*JobFile.__struct_encode_fields__} - {*document.data}
+    assert absent == {"master", "together"}, "a job has a chief instead, and dynamic workers"
 
 
 @pytest.mark.parametrize("part", PARTS[2:], ids=lambda part: part.partition(":")[0])
@@ -35,3 +37,22 @@ def test_every_word_means_something(part: str) -> None:
 
 def test_every_word_is_written_as_it_was_read() -> None:
     assert again(job_of(PARTS), "jobfile") == job_of(PARTS)
+
+
+def test_together_is_read_and_written_and_not_for_dynamic_workers() -> None:
+    fixed = [part for part in PARTS if not part.startswith("dynamic:")]
+    job = job_of([*fixed, "together: true\n"])
+    assert job.together
+    assert again(job, "jobfile") == job
+    assert again(replace(job, tensorboard=None, code=None, tf1=False, objects=()), "kubeflow.org/v1").together
+    with pytest.raises(errors.Invalid, match="together: must not be set with dynamic workers"):
+        job_of([*PARTS, "together: true\n"])
+
+
+def test_the_time_to_save_is_the_pods_grace_period_also_of_one_role() -> None:
+    (document,) = formats.read("name: a\nimage: i\nstopGrace: 2m\nworker: {count: 2, stopGrace: 0}\nps: 1\n")
+    grace = {role.name: role.template["spec"] for role in formats.load(document).roles}
+    assert {name: spec["terminationGracePeriodSeconds"] for name, spec in grace.items()} == {
+        "Worker": 0,
+        "PS": 120,
+    }

@@ -99,7 +99,7 @@ def test_an_indexed_job_is_as_many_workers_that_know_their_index_and_all_must_su
             {"parallelism": 2},
             "spec.parallelism: must be 1: without an index, equal pods would all be the same task",
         ),
-        ({"backoffLimit": "many"}, "spec.backoffLimit: must be a whole number from 0 to 100000"),
+        ({"backoffLimit": "many"}, "spec.backoffLimit: must be a whole number from 0 to 2147483647"),
     ],
 )
 def test_what_a_job_cannot_carry_over_is_refused_with_its_place(spec: dict[str, Any], message: str) -> None:

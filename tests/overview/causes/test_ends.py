@@ -493,3 +493,31 @@ def test_a_program_that_has_just_ended_well_is_done_before_its_pod_is() -> None:
         )
     )
     assert answer.state == "fine", answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (
+            42,
+            "worker-0 saved a checkpoint and ended with code 42, as TensorFlow's PreemptionCheckpointHandler does:"
+            " worker-1 was evicted or deleted",
+        ),
+        (1, "worker-0 failed because worker-1 was evicted or deleted"),
+    ],
+)
+def test_a_task_that_failed_since_another_one_was_taken_away_is_not_at_fault(
+    code: int, sentence: str
+) -> None:
+    lost = Ending(
+        task="worker-0",
+        attempt=1,
+        exit_code=code,
+        reason="PeerLost",
+        peer="worker-1",
+        finished=ago(minutes=1),
+    )
+    answer = why(job(status=status(condition("Restarting"), endings=(lost,))))
+    (cause,) = answer.causes
+    assert (cause.kind, cause.sentence) == ("peer-lost", sentence)
+    assert cause.fix == "all tasks start again together, and that costs no retry"

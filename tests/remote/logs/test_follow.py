@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tests.cli.test_describe import allow
 from tests.kubelet.plain_containers import node
 from tests.remote.log_job import COUNT, LogJob, ended, failed, running
+from tfyard.errors import TfyardError
 from tfyard.kube import Access, Forbidden, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import Lines, LogEvent, Wanted
@@ -185,6 +186,29 @@ async def test_a_pending_job_is_waited_for_and_a_deleted_one_is_told(
         assert len({*texts}) == len(texts), "each reason is told once"
         assert seen.verdict is not None
         assert seen.verdict.code == 3
+
+
+async def test_a_server_that_has_moved_ends_the_command_with_a_sentence(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async def lists_pods(seen: Seen) -> None:
+        assert seen.of("waiting")
+
+    async def lose_server(found: Found) -> None:
+        wanted, pace = Wanted(tasks=("worker-0",)), replace(PACE, outage=2.0)
+        async with (
+            Relay(control_plane.server) as relay,
+            following(behind(relay, control_plane), found, wanted, pace) as seen,
+        ):
+            await eventually(lambda: lists_pods(seen))
+            await relay.__aexit__()
+
+    async with node(control_plane, namespace, tmp_path) as box:
+        found = await LogJob(box).create()
+        with pytest.raises(
+            TfyardError, match=r"no answer for 2s; the job may run on: `tfyard logs -f first`"
+        ):
+            await lose_server(found)
 
 
 LACKS = {"list pods": (), "watch pods": ("list",), "get pods/log": ("list", "watch")}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.cli.running import tfyard
 from tests.cli.test_describe import permit
 from tfyard.controller.lease import DEFAULT_TIMING, Candidate
 from tfyard.errors import TfyardError, Usage
@@ -123,10 +124,14 @@ def test_everything_of_a_file_is_created_before_the_job_and_owned_by_tfyard(plac
 
 
 def test_submitting_the_same_again_changes_nothing_and_a_change_that_pods_would_not_see_is_refused(
-    place: Place,
+    place: Place, control_plane: ControlPlane
 ) -> None:
     first = place.submit()
     assert place.submit()["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    assert place.said == ["tfjob.kubeflow.org/mnist unchanged"]
+    config = {"KUBECONFIG": str(control_plane.kubeconfig)}
+    again = tfyard("submit", "job.yaml", "-n", place.namespace, cwd=place.folder, **config)
+    assert again.out == "tfjob.kubeflow.org/mnist unchanged\n"
     assert place.submit(sets=("worker=3",))["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 3
     with pytest.raises(
         TfyardError, match=r"mnist runs already, and spec\.tfReplicaSpecs\.Worker\.template\S+ cannot change"
@@ -157,11 +162,13 @@ def test_a_job_that_has_ended_or_is_being_deleted_is_refused_with_the_ways_on(pl
         place.submit()
     assert str(caught.value) == (
         "TFJob mnist has succeeded; `tfyard rerun mnist` runs it again, `tfyard delete mnist` removes it,"
-        " --name submits this one beside it"
+        " another name submits this one beside it"
     )
     place.client.send(requests.patch(path, {"metadata": {"finalizers": ["example.com/wait"]}}))
     place.client.send(requests.delete(path))
-    with pytest.raises(TfyardError, match="mnist is being deleted; submit it when it is gone, or --name"):
+    with pytest.raises(
+        TfyardError, match="mnist is being deleted; submit it when it is gone, or another name"
+    ):
         place.submit()
     place.client.send(requests.patch(path, {"metadata": {"finalizers": None}}))
 
@@ -222,6 +229,26 @@ def test_no_more_is_asked_than_the_job_needs(place: Place) -> None:
             "PATCH mnist",
             "POST pods",
         ]
+
+
+class StoppedByCtrlC(SyncClient):
+    """Ctrl-C is pressed when the job itself is about to be created."""
+
+    def read(self, request: Request) -> bytes:
+        if request.method == "PATCH" and "/tfjobs/" in request.path and "dryRun" not in request.path:
+            raise KeyboardInterrupt
+        return super().read(request)
+
+
+def test_what_was_made_before_ctrl_c_is_named(place: Place) -> None:
+    claim = "volumes: {data: {claim: mnist-data, size: 1Gi, at: /data}}\n"
+    with StoppedByCtrlC(place.client.access) as client, pytest.raises(KeyboardInterrupt):
+        place.submit(JOB + claim, client=client, force=True)
+    assert place.names(CLAIMS) == ["mnist-data"]
+    assert place.said[-1] == (
+        "mnist was not submitted, but created: persistentvolumeclaim/mnist-data; submitting it again uses that,"
+        f" `kubectl delete -n {place.namespace} persistentvolumeclaim/mnist-data` removes it"
+    )
 
 
 def test_a_dry_run_of_the_server_stores_nothing(place: Place) -> None:
@@ -413,8 +440,9 @@ def test_a_user_who_may_read_nothing_is_told_so_in_one_line_and_may_submit(place
 
 
 def test_a_user_who_may_not_submit_is_told_how_an_administrator_allows_it(place: Place) -> None:
-    with place.of("bob") as client, pytest.raises(Usage) as caught:
+    with place.of("bob") as client, pytest.raises(TfyardError) as caught:
         place.submit(client=client)
+    assert caught.value.exit_code == 1, "as every refusal"
     assert str(caught.value).startswith(f"bob may not patch tfjobs in the namespace {place.namespace};")
     assert f"kubectl create rolebinding tfyard -n {place.namespace} --clusterrole=tfyard-edit" in str(
         caught.value

@@ -17,7 +17,7 @@ from tfyard.model import Pod
 from tfyard.model.names import JOB_KINDS, is_name_of, pod_name
 from tfyard.views.pods import ObjectMeta, PodView, version_number
 
-from .pods import read_pod
+from .pods import has_unwritten_end, read_pod
 from .taken_names import TakenNames
 from .unreadable import UnreadableObjects, problem_of
 from .views import Child, StoredJob
@@ -92,7 +92,7 @@ class Cache:
         return key
 
     def drop_pod(self, view: PodView) -> list[str]:
-        """Drops a pod; returns its owner and the jobs that waited for its name."""
+        """Returns its owner and the jobs that waited for its name."""
         return [self.pods.drop(view), *self.taken_names.release("Pod", view.metadata)]
 
     def drop_child(self, kind: str, view: Child) -> list[str]:
@@ -194,6 +194,7 @@ class CachedPod(Struct, frozen=True, gc=False):
     version: str
     finalizers: tuple[str, ...] = ()
     is_gone: bool = False
+    is_deleted_here: bool = False  # by this operator
 
     @property
     def uid(self) -> str:
@@ -244,8 +245,9 @@ class PodCache:
             return
         if until is None:
             self._pods.remove(owner, name)
-        elif cached.pod.deleting is None:
-            self._pods.put(owner, name, replace(cached, pod=replace(cached.pod, deleting=until)))
+            return
+        pod = replace(cached.pod, deleting=cached.pod.deleting or until)
+        self._pods.put(owner, name, replace(cached, pod=pod, is_deleted_here=True))
 
     def drop(self, view: PodView) -> str:
         """Drops a pod; returns its owner. The last version may have news."""
@@ -284,12 +286,9 @@ class PodCache:
         return (("Pod", name) for name, cached in others if cached.namespace == namespace)
 
     def _remove(self, owner: str, name: str, last: Pod) -> None:
-        """Removes a deleted pod. One that had finished stays for one more reconcile: the server deletes such pods
-        without a warning, and the end of its task may not be written yet. So does one that was taken away: the
-        reason may not be written yet."""
+        """Removes a deleted pod. If its end may not be written yet, it stays for one more reconcile."""
         cached = self._pods.of(owner)[name]
-        has_finished = last.end == "Succeeded" and not last.asked_to_stop
-        if self._is_job(owner) and (has_finished or last.disrupted):
+        if self._is_job(owner) and has_unwritten_end(last, is_deleted_here=cached.is_deleted_here):
             gone = replace(last, deleting=last.deleting or datetime.now(UTC))
             self._pods.put(owner, name, replace(cached, is_gone=True, pod=gone))
         else:
@@ -301,12 +300,15 @@ class PodCache:
         cached = self._pods.of(meta.owner).get(meta.name)
         if cached is not None and is_older(meta.resource_version, cached.version):
             return False
-        before = cached.pod if cached is not None and cached.pod.uid == meta.uid else None
-        pod = read_pod(view, before)
+        same = cached if cached is not None and cached.pod.uid == meta.uid else None
+        pod = read_pod(view, same.pod if same else None)
         self._unreadable.note("Pod", meta, pod.unreadable if pod else problem_of(view))
         if pod is None or not _is_named_by(meta, pod):  # its labels were removed: it is no task's any more
             return self._pods.remove(meta.owner, meta.name)
-        stored = CachedPod(pod, meta.namespace, meta.resource_version, meta.finalizers)
+        is_ours = same is not None and same.is_deleted_here
+        stored = CachedPod(
+            pod, meta.namespace, meta.resource_version, meta.finalizers, is_deleted_here=is_ours
+        )
         self._pods.put(meta.owner, meta.name, stored)
         return cached is None or cached.pod != pod
 

@@ -1,7 +1,8 @@
 """Slots for requests in flight, divided so that slow requests of one tenant never take the slots of another.
 
-A namespace may hold at most half of the slots that the others leave, so a newcomer finds a free one at once. While
-several wait, the next slot goes to the namespace with the fewest in flight, and there to the job with the fewest.
+A namespace may hold at most half of the slots that the others leave, and a job half of what the other jobs leave
+of these, so a newcomer finds a free one at once. While several wait, the next slot goes to the namespace with the
+fewest in flight, and there to the job with the fewest.
 """
 
 import asyncio
@@ -19,8 +20,8 @@ class SlotOwner(NamedTuple):
 
 
 class FairSlots:
-    def __init__(self, total: int, per_job: int) -> None:
-        self._total, self._per_job, self._in_flight = total, per_job, 0
+    def __init__(self, total: int) -> None:
+        self._total, self._in_flight = total, 0
         self._namespaces: Counter[str] = Counter()
         self._jobs: Counter[SlotOwner] = Counter()
         self._waiting: dict[SlotOwner, deque[asyncio.Future[None]]] = {}
@@ -70,7 +71,8 @@ class FairSlots:
     def _may_take(self, owner: SlotOwner) -> bool:
         own = self._namespaces[owner.namespace]
         left = self._total - self._in_flight + own
-        return own < max(1, left // 2) and own < left and self._jobs[owner] < self._per_job
+        share, of_job = max(1, left // 2), self._jobs[owner]
+        return own < min(share, left) and of_job < max(1, (share - own + of_job) // 2)
 
     def _count(self, owner: SlotOwner, by: int) -> None:
         self._in_flight += by

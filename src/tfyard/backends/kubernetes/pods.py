@@ -23,7 +23,7 @@ from tfyard.views.pods import (
     ObjectMeta,
     PodView,
 )
-from tfyard.views.program import Conclusion, conclude, container, lingers_since, will_restart
+from tfyard.views.program import Conclusion, conclude, container, holding, lingers_since, will_restart
 
 from .unreadable import describe, problem_of
 
@@ -117,6 +117,7 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         program="" if program.outcome == status.phase else program.outcome,
         ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
         exit_code=program.exit_code,
+        failed_init=program.failed_preparation,
         message=program.message or end.message,
         reason=program.reason or end.reason,
         run_started=end.started_at,
@@ -162,6 +163,17 @@ def _is_asked_to_stop(
     return left <= grace  # in whole seconds: within the same one it is unclear
 
 
+def has_unwritten_end(last: Pod, *, is_deleted_here: bool) -> bool:
+    """Whether the status may lack the end of a pod that is gone: finished pods are deleted without a warning, and
+    running ones may be gone before the next pass. This operator writes down what it deletes; and a watch also
+    reports a pod as gone that lost its labels."""
+    has_finished = last.end == "Succeeded" and not last.asked_to_stop
+    was_stopped = (
+        last.phase != "Pending" and last.deleting is not None and (last.asked_to_stop or not last.end)
+    )
+    return has_finished or last.disrupted or (was_stopped and not is_deleted_here)
+
+
 def _ended_by_itself(pod: Pod) -> bool:
     return bool(pod.end) and not pod.asked_to_stop
 
@@ -172,6 +184,7 @@ def _as_it_ended(pod: Pod, before: Pod) -> Pod:
         pod,
         program="" if pod.phase == before.end else before.end,
         exit_code=before.exit_code,
+        failed_init=before.failed_init,
         message=before.message,
         reason=before.reason,
         run_started=before.run_started,
@@ -263,7 +276,7 @@ def _wait(view: PodView, program: Conclusion) -> Wait | None:
     reported = next((each for each in waiting if each and each.reason not in BEING_SET_UP), None)
     if reported is None:
         is_set_up = view.status.start_time is None or _is_restart_due(view, program)
-        return None if is_set_up else Wait("Mount", since=view.status.start_time)
+        return None if is_set_up or holding(view) else Wait("Mount", since=view.status.start_time)
     return _wait_for_the_kubelet(view, program, reported)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 
 from tfyard.backends.base import PodRunner
-from tfyard.kube import KubeError, ServerFault
+from tfyard.kube import KubeError, ServerFault, Transient, waiting_at_most
 from tfyard.model import (
     Action,
     Amend,
@@ -31,14 +31,16 @@ from .fair_slots import FairSlots
 from .namesakes import holder_of_names
 from .objects import ObjectWriter, not_yet_free
 from .setup_events import SetupEvents
-from .undone_writes import ChangedObject, UndoneWrites
+from .undone_writes import UndoneWrites, WaitingWrite, postponed
 from .views import Child, ServiceView, to_group
 
-PARALLEL_WRITES, WRITES_OF_ONE_JOB = 96, 32
-"""Most writes in parallel, of all jobs and of one; fair_slots.py divides them. The client has more connections:
-statuses, events and lists need some, too."""
+PARALLEL_WRITES = 128
+"""Most writes in parallel; fair_slots.py divides them, so that one job has at most a quarter. The client has more
+connections: statuses, events and lists need some, too."""
 SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
 """Reasons for which all pods of a role would be refused like the first one: they are not all tried."""
+LONGEST_SILENT_WAIT = 5.0
+"""Seconds of a Retry-After up to which a request is repeated without a word; a longer wait is shown on the job."""
 FAULTS = 3
 """Number of server failures in a row after which they are reported as an obstacle."""
 
@@ -57,7 +59,7 @@ class ClusterRunner(PodRunner):
         """Uid of a job that was observed -> its obstacles."""
         self._faults: dict[str, int] = {}
         self.undone = UndoneWrites(backoff, clock)
-        self._slots = FairSlots(PARALLEL_WRITES, WRITES_OF_ONE_JOB)
+        self._slots = FairSlots(PARALLEL_WRITES)
 
     async def observe(self, job: Job) -> Observed:
         key = JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
@@ -91,7 +93,7 @@ class ClusterRunner(PodRunner):
         return self._remember(attempt)
 
     def _due(self, attempt: "ActionBatch", actions: Sequence[Action]) -> Sequence[Action]:
-        """The actions without those that must wait, because they were undone when they were done before."""
+        """The actions without those that must wait: they were undone or postponed before."""
         waits = [self.undone.why_wait(attempt.job.uid, action) for action in actions]
         for position, wait in enumerate(waits):
             if wait is not None:
@@ -103,8 +105,11 @@ class ClusterRunner(PodRunner):
     def _creatable(self, attempt: "ActionBatch", actions: Sequence[Action]) -> Sequence[Action]:
         """The actions, without creates while an object of a deleted job has one of their names: new tasks would
         connect to tasks of that job, which have the same names and may terminate for long."""
+        creates = [each for each in actions if isinstance(each, Create)]
+        if not creates:
+            return actions  # most passes create nothing, and the search is long where there are many jobs
         job, left = attempt.job, self._cache.leftovers(attempt.job.namespace)
-        held = [each for each in actions if isinstance(each, Create) and (each.kind, each.name) in left]
+        held = [each for each in creates if (each.kind, each.name) in left]
         for each in held:
             self._cache.taken_names.add(job.as_owner, (each.kind, job.namespace, each.name))
             attempt.add(not_yet_free(each))
@@ -136,7 +141,7 @@ class ClusterRunner(PodRunner):
         if self._cache.key_of(attempt.job.as_owner) is None:
             self._obstacles.pop(uid, None)
             return Outcome(done=done, error=error)  # deleted meanwhile: `forget` has already been called
-        self.undone.review(uid, zip(done, attempt.uids, strict=True), attempt.changed)
+        self.undone.review(uid, list(zip(done, attempt.uids, strict=True)), attempt.waiting)
         met, before = attempt.obstacles, self._obstacles.get(uid, ())
         if error and not met:
             return Outcome(done=done, uids=uids, error=error)
@@ -173,13 +178,13 @@ class ActionBatch:
         self.done: list[Action] = []
         self.uids: list[str] = []
         self._found: dict[str, tuple[int, Obstacle]] = {}
-        self._changed: dict[int, ChangedObject] = {}
+        self._waiting: dict[int, WaitingWrite] = {}
         self._refused_roles: set[str] = set()
 
     @property
-    def changed(self) -> list[ChangedObject]:
-        """What was created and came back changed, in the order of the actions."""
-        return [changed for _, changed in sorted(self._changed.items())]
+    def waiting(self) -> list[WaitingWrite]:
+        """What must not be repeated at once, in the order of the actions."""
+        return [obstacle for _, obstacle in sorted(self._waiting.items())]
 
     @property
     def obstacles(self) -> dict[str, Obstacle]:
@@ -220,28 +225,39 @@ class ActionBatch:
             self._found[obstacle.reason] = (position, obstacle)
 
     async def _do(self, position: int, action: Action) -> None:
-        obstacle, uid, role = None, "", _role_of_pod(action)
-        match action:
-            case Create() if role in self._refused_roles:
-                return
-            case Create():
-                made = await self._objects.create(self.job, action)
-                obstacle, uid = (made, "") if isinstance(made, Obstacle) else (None, made)
-            case Amend():
-                obstacle = await self._objects.amend(self.job, action)
-            case Delete():
-                obstacle, uid = await self._objects.delete(self.job, action), action.uid
-            case DeleteJob():
-                await self._objects.delete_job(self.job)
+        role = _role_of_pod(action)
+        if role in self._refused_roles:
+            return
+        try:
+            with waiting_at_most(LONGEST_SILENT_WAIT):
+                obstacle, uid = await self._perform(action)
+        except Transient as problem:
+            obstacle, uid = postponed(action, problem), ""
+            if obstacle is None:
+                raise
         if obstacle is None:
             self.done.append(action)
             self.uids.append(uid)
             return
         self.add(obstacle, position)
-        if isinstance(obstacle, ChangedObject):
-            self._changed[position] = obstacle
-        if role and (obstacle.reason in SPEAK_FOR_ROLE or isinstance(obstacle, ChangedObject)):
+        if isinstance(obstacle, WaitingWrite):
+            self._waiting[position] = obstacle
+        if role and (obstacle.reason in SPEAK_FOR_ROLE or isinstance(obstacle, WaitingWrite)):
             self._refused_roles.add(role)
+
+    async def _perform(self, action: Action) -> tuple[Obstacle | None, str]:
+        """What is in the way, and the uid of the object, as far as it is known."""
+        match action:
+            case Create():
+                made = await self._objects.create(self.job, action)
+                return (made, "") if isinstance(made, Obstacle) else (None, made)
+            case Amend():
+                return await self._objects.amend(self.job, action), ""
+            case Delete():
+                return await self._objects.delete(self.job, action), action.uid
+            case DeleteJob():
+                await self._objects.delete_job(self.job)
+        return None, ""
 
 
 def _steps(actions: Sequence[Action], *, one_pod_first: bool) -> list[list[tuple[int, Action]]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.model import Manifest
 from tfyard.node import SCRATCH, WORK
@@ -161,7 +162,7 @@ class LocalNode:
         on_event: Callable[[NodeEvent], None],
         sources: FileSources,
         *,
-        allocatable: Mapping[str, str] | None = None,
+        options: NodeOptions | None = None,
         use_cgroups: bool = True,
     ) -> None:
         self.directory, self.scratch, self.on_event = directory, directory / SCRATCH, on_event
@@ -172,7 +173,7 @@ class LocalNode:
             use_cgroups=use_cgroups,
             on_unfinished=self._unfinished,
         )
-        options = NodeOptions(work=directory / WORK, allocatable=allocatable or {})
+        options = replace(options or NodeOptions(), work=directory / WORK)
         self.node = Node(engine=self.engine, sources=sources, base_env=base_env, options=options)
         self.change = asyncio.Event()
         """Set whenever the state of a pod changes; the task that waits for it clears it."""
@@ -202,8 +203,9 @@ class LocalNode:
         if seconds := manifest["spec"].get("activeDeadlineSeconds"):
             self.later(float(seconds), lambda: self.evict(made.pod.uid, DEADLINE))
 
-    def delete(self, uid: str, grace: float | None = None) -> None:
-        """Deletes a pod. `grace`: seconds, instead of the pod's own; 0 kills at once."""
+    def delete(self, uid: str, grace: float | None = None, *, by_keyboard: bool = False) -> None:
+        """Deletes a pod. `grace`: seconds, instead of the pod's own; 0 kills at once. `by_keyboard`: its program
+        is asked to end as by Ctrl-C."""
         local = self.pods.get(uid)
         if local is None:
             return
@@ -212,7 +214,7 @@ class LocalNode:
         if local.pod.is_over:
             self._forget(uid)
         else:
-            self._spawn(self._delete(local, grace))
+            self._spawn(self._delete(local, grace, by_keyboard=by_keyboard))
 
     def evict(self, uid: str, reason: str, grace: float | None = None) -> float | None:
         """Evicts a pod; returns its grace period, or None if it does not exist, has ended or is ending."""
@@ -245,8 +247,8 @@ class LocalNode:
         log = self.directory / "logs" / f"{log_name}.{start}.log"
         return ContainerStarted(uid, container, log_name, start, log)
 
-    async def _delete(self, local: LocalPod, grace: float) -> None:
-        await local.pod.stop(grace)
+    async def _delete(self, local: LocalPod, grace: float, *, by_keyboard: bool) -> None:
+        await local.pod.stop(grace, by_keyboard=by_keyboard)
         self._forget(local.pod.uid)
 
     def _forget(self, uid: str) -> None:

@@ -4,7 +4,7 @@ job.yaml         the job as it ran          decisions.jsonl  every decision that
 status.json      its status                 metrics.jsonl    metrics, read from the logs
 run.json         when, how it ended         logs/            one file per start of a container, and when it grew
 asked.json       with which options         work/            what containers without a working directory wrote
-control          a socket, while it runs: see local/run_control.py
+control          a socket, while it runs    source/          programs of notebook cells
 """
 
 import errno
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job, Status
 from tfyard.model.names import LATEST
+from tfyard.model.spelling import nearest
 from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import RunRecord
 
@@ -43,7 +44,8 @@ class RunDirectory:
 
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.path, self._warn = path, warn
-        self._has_warned = False
+        self.problem = ""
+        """Why something could not be written, if so."""
         self._lock: int | None = None
         """Lock during the run; the kernel releases it however this process ends."""
 
@@ -77,6 +79,11 @@ class RunDirectory:
     def work(self) -> Path:
         """Folder for tasks without a working directory; it may not exist."""
         return self.path / WORK
+
+    @property
+    def source(self) -> Path:
+        """Folder of programs that are in no file of the user; it may not exist."""
+        return self.path / "source"
 
     def write(self, file: str, text: str, *, private: bool = False) -> None:
         """Writes a file; `private`: only the user may read it."""
@@ -133,7 +140,7 @@ class RunDirectory:
 
     def _killed(self, record: RunRecord) -> RunRecord:
         """The record of a run whose tfyard was killed before it recorded the end, which was at the last write."""
-        last = max(map(_written, (self.path, *self.path.iterdir(), *self.logs())))
+        last = max(map(_changed, (self.path, *self.path.iterdir(), *self.logs())))
         tasks = (replace(t, outcome="Killed") if t.outcome == "Running" else t for t in record.tasks)
         return replace(record, phase="Killed", ended=datetime.fromtimestamp(last, UTC), tasks=tuple(tasks))
 
@@ -147,9 +154,9 @@ class RunDirectory:
         except OSError as error:
             with suppress(OSError):
                 instead()
-            if not self._has_warned:
-                self._has_warned = True
-                self._warn(f"cannot write to {self.path}: {error.strerror}; the run continues unrecorded")
+            if not self.problem:
+                self.problem = f"cannot write to {self.path}: {error.strerror}"
+                self._warn(f"{self.problem}; the run continues, but its logs and its record are incomplete")
 
 
 def _new(home: Path, stem: str) -> Path:
@@ -178,47 +185,51 @@ def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
 
 
 def _changed(path: Path) -> float:
+    """Time of the last write; 0 if it is gone: the supervisor of a killed run removes temporary files."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
         return 0.0
 
 
-def find_run(name: str, home: Path = HOME) -> RunDirectory:
-    """A run by its name, its job's name (the newest run), a prefix of its name (the newest run), or its path;
-    @latest is the newest of all."""
+def find_run(name: str, home: Path = HOME, *, whole: bool = False) -> RunDirectory:
+    """A run by its name, its job's name (the newest run), or its path; @latest is the newest of all. Unless the
+    name must be `whole`, also by the beginning of its name, if only one job has runs that begin so."""
     runs = list(all_runs(home))
     if name == LATEST and runs:
         return runs[0]
-    for matches in (_is_called, _is_of_job, _begins_with):
+    for called in (_name_of, job_of):
         for run in runs:
-            if name and matches(run, name):
+            if name and called(run) == name:
                 return run
     with suppress(OSError):  # the name is too long for a path
         if name and (Path(name) / "run.json").exists():
             return RunDirectory(Path(name))
-    raise Usage(f"run {name[:100]!r} not found; `tfyard runs` lists them")
+    begun = [run for run in runs if name and run.name.startswith(name)]
+    if whole or len({job_of(run) for run in begun}) != 1:
+        raise Usage(_not_found(name[:100], runs, begun, whole=whole))
+    return begun[0]
 
 
-def _is_called(run: RunDirectory, name: str) -> bool:
-    return run.name == name
+def _not_found(name: str, runs: list[RunDirectory], begun: list[RunDirectory], *, whole: bool) -> str:
+    if begun and not whole:
+        firsts = {job_of(run): run.name for run in reversed(begun)}
+        return f"run {name!r} is ambiguous; it is the beginning of {', '.join(sorted(firsts.values()))}"
+    needs = "; the whole name is needed to change a run" if begun else ""
+    meant = nearest(name, [*map(_name_of, runs), *map(job_of, runs)]) if name else None
+    return (
+        f"run {name!r} not found{needs}; {f'did you mean {meant}?' if meant else '`tfyard runs` lists them'}"
+    )
 
 
-def _is_of_job(run: RunDirectory, name: str) -> bool:
+def _name_of(run: RunDirectory) -> str:
+    return run.name
+
+
+def job_of(run: RunDirectory) -> str:
+    """The name of the run's job; of a run without a record, its own."""
     record = run.load()
-    return record is not None and record.job == name
-
-
-def _begins_with(run: RunDirectory, name: str) -> bool:
-    return run.name.startswith(name)
-
-
-def _written(path: Path) -> float:
-    """Time of the last write; 0 if the file is gone: the supervisor of a killed run removes temporary files."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    return record.job if record else run.name
 
 
 def _is_alive(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -28,8 +29,7 @@ from tfyard.model import (
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.node import states
 from tfyard.node.states import CRASH_LOOP, Exited, PodState
-from tfyard.planner.census import take_census
-from tfyard.planner.restart import may_restart_in_place
+from tfyard.planner import Site, may_restart_in_place
 from tfyard.views.pods import (
     Container,
     ContainerStateRunning,
@@ -53,9 +53,9 @@ class LocalRunner(PodRunner):
     """Runs pods on this machine; `adapt` changes the planner's pod for that."""
 
     def __init__(
-        self, node: LocalNode, store: LocalStore, adapt: Callable[[Manifest, Task], Manifest]
+        self, node: LocalNode, store: LocalStore, site: Site, adapt: Callable[[Manifest, Task], Manifest]
     ) -> None:
-        self._node, self._store, self._adapt = node, store, adapt
+        self._node, self._store, self._site, self._adapt = node, store, site, adapt
         self.is_deleted = False
 
     async def observe(self, job: Job) -> Observed:  # noqa: ARG002
@@ -75,9 +75,11 @@ class LocalRunner(PodRunner):
                     self.is_deleted = True
         return Outcome(done=tuple(actions))
 
-    def stop_all(self, *, force: bool) -> None:
+    def stop_all(self, *, force: bool, by_keyboard: bool = False) -> None:
+        """Stops all tasks. A parameter server has nothing to save, and its `join` never sees SIGINT, so Ctrl-C
+        asks it by SIGTERM, too."""
         for each in [*self._node.pods.values()]:
-            self._delete(each, force=force)
+            self._delete(each, force=force, by_keyboard=by_keyboard and _task(each).role != "PS")
 
     def evict(self, task: str, reason: str, grace: float | None = None) -> float | None:
         """Takes a task away; returns its grace period, or None if the task is not running."""
@@ -104,16 +106,16 @@ class LocalRunner(PodRunner):
 
         def may_restart(container: str) -> bool:
             is_free = container not in counted
-            return is_free or may_restart_in_place(job, take_census(job, self._observe()))
+            return is_free or may_restart_in_place(job, self._observe(), self._site, datetime.now(UTC))
 
         self._node.create(
             pod, PodOptions(log_name=lambda name: log_name(task, name), may_restart=may_restart)
         )
 
-    def _delete(self, each: LocalPod, *, force: bool = False) -> None:
+    def _delete(self, each: LocalPod, *, force: bool = False, by_keyboard: bool = False) -> None:
         if each.deleting is None:
             each.asked_to_stop = not observed(each.pod.manifest, each.pod.state()).end
-        self._node.delete(each.pod.uid, 0 if force else None)
+        self._node.delete(each.pod.uid, 0 if force else None, by_keyboard=by_keyboard)
 
 
 def _task(each: LocalPod) -> Task:
@@ -146,6 +148,7 @@ def observed(manifest: Manifest, state: PodState) -> Pod:
         program="" if program.outcome == state.phase else program.outcome,
         ready=state.phase == "Running" and all(each.is_ready for each in containers),
         exit_code=program.exit_code,
+        failed_init=program.failed_preparation,
         message=program.message or end.message,
         reason=program.reason or end.reason,
         run_started=end.started_at,

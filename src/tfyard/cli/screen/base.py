@@ -2,7 +2,24 @@
 
 from abc import ABC, abstractmethod
 
+from msgspec import Struct
+
 from tfyard.model.run_events import RunEvent
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """What a screen shows."""
+
+    tasks: tuple[str, ...]
+    asks: bool
+    """A task reads what is typed at this terminal, so a line without an end may be a question."""
+    quiet: bool
+    verbose: bool
+
+    @property
+    def width(self) -> int:
+        """Columns of the longest name."""
+        return max(map(len, self.tasks), default=0)
 
 
 class Screen(ABC):

@@ -1,6 +1,7 @@
 """Shows a run at the terminal: prints its events (live, as lines or as JSON) and its end; Ctrl-C stops it."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -12,11 +13,12 @@ from shlex import quote
 import click
 import msgspec
 
-from tfyard.cli.screen.base import Screen
+from tfyard.cli.screen.base import Look, Screen
 from tfyard.cli.screen.rows import columns, hanging, wrapped
 from tfyard.cli.screen.summary import summary
 from tfyard.errors import TfyardError
 from tfyard.local.evidence import why
+from tfyard.local.loop import no_input
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run import Execution
 from tfyard.local.shortfalls import outputs
@@ -34,62 +36,109 @@ from tfyard.model.run_events import (
     Started,
     Unfinished,
 )
+from tfyard.node import standard_input
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
 
 REFRESH_EVERY = 0.15
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def follow(prepared: PreparedRun, output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
     """Run a job and show it until it has ended; the result is its exit code."""
+    follower = RunFollower(prepared, output, quiet=quiet, verbose=verbose)
     try:
-        record = asyncio.run(RunFollower(prepared, output, quiet=quiet, verbose=verbose).follow())
+        record = asyncio.run(follower.follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
-    return record.exit_code or 0
+    if follower.lost:
+        where = f"`tfyard runs logs {record.name}` prints it"
+        click.echo(f"tfyard: {follower.lost.strerror}: output of the run was lost; {where}", err=True)
+    return record.exit_code or int(follower.lost is not None)
 
 
 class RunFollower:
     def __init__(self, prepared: PreparedRun, output: str, *, quiet: bool, verbose: bool) -> None:
         self._prepared, self._output, self._quiet = prepared, output, quiet
+        self.lost: OSError | None = None
+        """Why output could not be written, if nobody meant that to be so."""
         self._progress = Progress(total_steps(prepared.job))
-        tasks = [task.name for task in prepared.job.tasks()]
-        self._screen = _choose(output, tasks, self._progress, quiet=quiet, verbose=verbose)
+        look = Look(
+            tasks=tuple(task.name for task in prepared.job.tasks()),
+            asks=bool(prepared.reader) and standard_input.is_typed(),
+            quiet=quiet,
+            verbose=verbose,
+        )
+        self._screen = _choose(output, look, self._progress)
+        self._has_told_unread = False
 
     async def follow(self) -> RunRecord:
         run = Execution(self._prepared, self._show, for_screen=self._screen.may_skip)
-        with _on_terminal(self._screen):
+        with standard_input.restored(), _on_terminal(self._screen):
             self._handle_signals(run)
             refreshing = asyncio.create_task(self._refresh())
+            self._tell_unread()
             record = await run.execute()
+            self._tell_unread()  # it may have come later
             refreshing.cancel()
         if self._output != "json":
-            with suppress(OSError):
+            with self._writing():
                 self._print_end(run, record)
         return record
+
+    def _tell_unread(self) -> None:
+        """Tell once that something was piped in that no task gets."""
+        if not self._prepared.reader and not self._has_told_unread and standard_input.is_waiting():
+            self._has_told_unread = True
+            attached = "with --attach, a task has the input of the terminal that you start it in"
+            self._show(
+                Note("warning", no_input(self._prepared.job) or f"standard input is not read: {attached}")
+            )
 
     async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(REFRESH_EVERY)
-            with suppress(OSError):
+            with self._writing():
                 self._screen.refresh()
 
     def _show(self, event: RunEvent) -> None:
         if isinstance(event, Metric):
             self._progress.note(event, time.monotonic())
-        with suppress(OSError):  # the terminal is gone, or `head` has read enough: the run itself continues
+        with self._writing():
             self._screen.show(event)
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """If the terminal is gone, or `head` has read enough, or the disk is full, the run itself continues."""
+        try:
+            yield
+        except OSError as problem:
+            if problem.errno in FULL:
+                self.lost = problem
+
     def _handle_signals(self, run: Execution) -> None:
-        def interrupt() -> None:
+        def interrupt(number: int) -> None:
             text = "stopping at once" if run.interrupts else "stopping; press Ctrl-C again to stop at once"
             self._show(Note("warning", text))
-            run.interrupt()
+            run.interrupt(by_keyboard=number == signal.SIGINT)
 
+        loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                asyncio.get_running_loop().add_signal_handler(number, interrupt)
+                loop.add_signal_handler(number, interrupt, number)
+        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGTSTP, self._suspend, run)
+
+    def _suspend(self, run: Execution) -> None:
+        """Ctrl-Z: stop the tasks, which are in sessions of their own, then this process, until `fg` or `bg`."""
+        run.pause()
+        with suppress(OSError):
+            self._screen.__exit__()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        run.go_on()
+        with suppress(OSError):
+            self._screen.__enter__()
 
     def _print_end(self, run: Execution, record: RunRecord) -> None:
         click.echo()
@@ -101,20 +150,22 @@ class RunFollower:
         for name, path in outputs(self._prepared.job, self._prepared.mounts):
             click.echo(f"{name + ':':<8} {path}")
         click.echo(f"logs:    {run.directory.path}/logs")
+        if run.directory.problem:
+            click.echo(f"disk:    {run.directory.problem}; logs and record are incomplete")
         target = self._prepared.settings.target
         if record.phase == "Succeeded" and not self._quiet and target.endswith((".yaml", ".yml", ".json")):
             click.echo(f"on a cluster: tfyard submit {quote(target)} --follow")
 
 
-def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool, verbose: bool) -> Screen:
+def _choose(output: str, look: Look, progress: Progress) -> Screen:
     if output == "json":
-        return JsonScreen(quiet=quiet)
+        return JsonScreen(quiet=look.quiet)
     is_dumb = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if sys.stdout.isatty() and not is_dumb and not quiet:
+    if sys.stdout.isatty() and not is_dumb and not look.quiet:
         from .live import LiveScreen  # 45 ms with rich, which printed lines do not need
 
-        return LiveScreen(tasks, progress, verbose=verbose)
-    return PlainScreen(tasks, quiet=quiet, verbose=verbose)
+        return LiveScreen(look, progress)
+    return PlainScreen(look)
 
 
 @contextmanager
@@ -135,12 +186,12 @@ class PlainScreen(Screen):
     """Lines without colour, for pipes, CI logs and NO_COLOR: `worker-0 │ …`. On a terminal, long lines are wrapped
     below their task, and notices of the runtime are folded; a pipe gets everything."""
 
-    def __init__(self, tasks: list[str], *, quiet: bool, verbose: bool) -> None:
-        self._width = max((len(task) for task in tasks), default=0)
-        self._quiet = quiet
+    def __init__(self, look: Look) -> None:
+        self._width, self._quiet = look.width, look.quiet
         is_terminal = columns() is not None
-        self._fold = Fold(active=is_terminal and not verbose)
-        self.may_skip = is_terminal or quiet
+        self._fold = Fold(active=is_terminal and not look.verbose)
+        self.may_skip = is_terminal or look.quiet
+        self._asks, self._is_asking = look.asks and is_terminal, False
 
     def show(self, event: RunEvent) -> None:
         match event:
@@ -148,6 +199,8 @@ class PlainScreen(Screen):
                 self._say(f"{level}: {text}", always=True)
             case Log(task, text):
                 self._print_log(task, without_colours(text))
+            case Unfinished(task, text) if text and self._asks and not self._quiet:
+                self._ask(task, without_colours(text))
             case Skipped(task, lines):
                 self._say_of(task, skipped(lines))
             case Started(task, start, _) if start > 1:
@@ -174,6 +227,12 @@ class PlainScreen(Screen):
         for line in self._fold.shown(task, text):
             self._print("\n".join(label + row for row in wrapped(line, width - len(label))))
 
+    def _ask(self, task: str, text: str) -> None:
+        """Show a line that has no end yet: it may be a question. The next line begins where it began."""
+        sys.stdout.write(f"\r{task:<{self._width}} {PROGRAM} {text}")
+        sys.stdout.flush()
+        self._is_asking = True
+
     def _say_of(self, task: str, text: str) -> None:
         self._say(f"{task:<{self._width}} {TOOL} {text}")
 
@@ -182,8 +241,9 @@ class PlainScreen(Screen):
 
     def _print(self, text: str, *, always: bool = False) -> None:
         if always or not self._quiet:
-            sys.stdout.write(text + "\n")
+            sys.stdout.write(f"\r{text}\n" if self._is_asking else f"{text}\n")
             sys.stdout.flush()
+            self._is_asking = False
 
 
 def _write_labelled(label: bytes, text: bytes) -> None:

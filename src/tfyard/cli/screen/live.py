@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from rich.console import Console, Group, RenderableType
+from rich.control import Control
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
 from tfyard.cli.screen import colours
-from tfyard.cli.screen.base import Screen
+from tfyard.cli.screen.base import Look, Screen
 from tfyard.cli.screen.rows import hanging
 from tfyard.logs.runtime_notices import Fold
 from tfyard.model.run_events import (
@@ -40,6 +42,8 @@ from tfyard.overview.wording import (
 )
 
 LINES_PER_FLUSH = 200
+ASK_AFTER = 0.2
+"""Seconds after which a line without an end is shown as a question; most are ended before."""
 FLUSH_EVERY = 0.1
 FEW_TASKS = 4
 MOST_METRICS = 5
@@ -57,17 +61,21 @@ class _Line(Struct, frozen=True):
 class LiveScreen(Screen):
     may_skip = True
 
-    def __init__(self, tasks: list[str], progress: Progress, *, verbose: bool) -> None:
+    def __init__(self, look: Look, progress: Progress) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
-        self._width = max((len(task) for task in tasks), default=0)
-        self._colours = colours.of_tasks(tasks)
+        self._width, self._asks = look.width, look.asks
+        self._colours = colours.of_tasks(look.tasks)
         self._began = time.monotonic()
         self._phase, self._counts = "Created", Counts({}, {})
         self._usage: dict[str, tuple[float, int]] = {}
         self._lines: deque[_Line] = deque()
         self._unfinished: dict[str, str] = {}
         """Task -> its unfinished line, such as a progress bar."""
-        self._fold = Fold(active=not verbose)
+        self._question: tuple[str, str, float] | None = None
+        """A line that may be a question: task, text, and when it was written."""
+        self._is_asking = False
+        """The question is shown, and the cursor is behind it, where the user types; the area below is hidden."""
+        self._fold = Fold(active=not look.verbose)
         self._flushed = 0.0
         self.progress = progress
         # No thread of its own: it would print lines at the same time as `show`, and change their order.
@@ -76,6 +84,7 @@ class LiveScreen(Screen):
         )
 
     def __enter__(self) -> "LiveScreen":
+        self._is_asking = False
         self._live.start()
         return self
 
@@ -87,9 +96,13 @@ class LiveScreen(Screen):
         match event:
             case Log(task, text):
                 self._unfinished.pop(task, None)
+                self._question = None
                 self._lines.extend(_Line(task, line) for line in self._fold.shown(task, text))
-            case Unfinished(task, text):
-                self._unfinished[task] = text
+            case Unfinished(task, text, is_rewritten):
+                is_question = self._asks and text and not is_rewritten
+                self._question = (task, text, time.monotonic()) if is_question else None
+                self._unfinished[task] = "" if is_question else text
+                self._end_question()
             case Skipped(task, lines):
                 self._say(task, skipped(lines))
             case Started(task, start, _) if start > 1:
@@ -109,7 +122,21 @@ class LiveScreen(Screen):
 
     def refresh(self) -> None:
         self._flush()
-        self._live.refresh()
+        if self._question and not self._is_asking and time.monotonic() - self._question[2] > ASK_AFTER:
+            self._ask(*self._question[:2])
+        elif not self._is_asking:
+            self._live.refresh()
+
+    def _ask(self, task: str, text: str) -> None:
+        self._live.stop()
+        self._console.print(self._label(task, PROGRAM).append_text(Text.from_ansi(text)), end="")
+        self._is_asking = True
+
+    def _end_question(self) -> None:
+        """Show the area again. What follows begins in the row of the question, unless the user has ended it."""
+        if self._is_asking:
+            self._console.control(Control((ControlType.CARRIAGE_RETURN,), (ControlType.ERASE_IN_LINE, 2)))
+            self.__enter__()
 
     def _end(self, task: str, text: str) -> None:
         self._unfinished.pop(task, None)
@@ -124,6 +151,8 @@ class LiveScreen(Screen):
     def _flush(self) -> None:
         """Print waiting lines. Rich takes 0.1 ms per line, so of very many only the last are printed."""
         self._flushed = time.monotonic()
+        if self._lines:
+            self._end_question()
         hidden = Counter(self._lines.popleft().task for _ in range(len(self._lines) - LINES_PER_FLUSH))
         for task, count in hidden.items():
             self._print(_Line(task, skipped(count), TOOL))
@@ -162,7 +191,8 @@ class LiveScreen(Screen):
 
     def _bars(self) -> Iterator[RenderableType]:
         """The unfinished lines, each cut to one row."""
-        for task, text in list(self._unfinished.items())[-MOST_BARS:]:
+        begun = [(task, text) for task, text in self._unfinished.items() if text]
+        for task, text in begun[-MOST_BARS:]:
             row = self._label(task, PROGRAM).append_text(Text.from_ansi(text))
             row.truncate(self._console.width, overflow="ellipsis")
             yield row

@@ -6,18 +6,19 @@ and each field that a rule reads makes the server copy the schemas of all fields
 the test that decides most jobs, reads few fields, and shares its evaluation with other rules of the same object.
 
 The API server rejects a CRD whose rules might cost too much, by its own estimate for the largest object that the
-schema allows; hence the bounds on roles and containers. What CEL cannot check (the size of TF_CONFIG, duplicate
-port names) the operator reports in a condition.
+schema allows; hence the bounds on roles and containers. What CEL cannot check (the length of a namespace's name,
+duplicate port names) the operator reports in a condition.
 """
 
 import json
 
 from tfyard.formats.declarations.reading import Path
 from tfyard.formats.declarations.structs import fields
+from tfyard.formats.limits import CLUSTER_ROOM, ELASTIC_ROLES, MAX_ENV_STRING, entry_size
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.formats.pods.templates import GPU, OLD_GPU
 from tfyard.formats.tfjob.fields import MAX_REPLICAS, RunPolicySpec
-from tfyard.model import ROLES, TENSORFLOW_CONTAINER
+from tfyard.model import ROLES, TENSORFLOW_CONTAINER, WORKER
 from tfyard.model.names import MAX_LABEL, tensorboard_name
 
 from .pods import MAX_CONTAINERS
@@ -65,7 +66,8 @@ def for_kubeflow(schema: Schema, *, describes_pods: bool) -> Schema:
     """The schema with the rules of a version that accepts both forms: a map of roles, and v1alpha1's list."""
     schema = _for_list(_for_map(schema, describes_pods=describes_pods))
     spec = [_together(*_one_form(), *_said_once(), *_chief_exists(), *_gangs()), _managed_by()]
-    return _ruled(_ruled(schema, ("spec",), *spec), (), *_names(_pods_of_map(), _pods_of_list()))
+    names = _names(_pods_of_map(), _pods_of_list())
+    return _ruled(_ruled(schema, ("spec",), *spec), (), *names, _listed(_tasks_of_map(), _tasks_of_list()))
 
 
 def for_tensorflow(schema: Schema) -> Schema:
@@ -74,7 +76,7 @@ def for_tensorflow(schema: Schema) -> Schema:
         "spec.replicaSpecs must be given: add at least one role",
     )
     schema = _ruled(_for_list(schema), ("spec",), present, *_chief_exists())
-    return _ruled(schema, (), *_names(_pods_of_list()))
+    return _ruled(schema, (), *_names(_pods_of_list()), _listed(_tasks_of_list()))
 
 
 def _ruled(schema: Schema, path: Path, *rules: Rule, **bounds: int) -> Schema:
@@ -106,25 +108,65 @@ _ALWAYS_FITS = MAX_LABEL - max(
 """Length up to which a job's name fits with every role and every index."""
 
 
+_MAP, _LIST = "self.spec.tfReplicaSpecs", "self.spec.replicaSpecs"
+_COUNT = _count(f"{_MAP}[role]")
+_KEPT = f"oldSelf.?spec.?tfReplicaSpecs[?role].?replicas.orValue(-1) >= {_COUNT}"
+"""Whether a role of an old job has not grown. Its replicas are there: the server sets the default."""
+
+
 def _pods_of_map() -> str:
-    now, before = "self.spec.tfReplicaSpecs", "oldSelf.value().spec.tfReplicaSpecs"
-    kept = f"has({before}) && role in {before} && {_count(f'{before}[role]')} >= {_count(f'{now}[role]')}"
-    fits = _fits("role", _count(f"{now}[role]"))
-    return f"!has({now}) || {now}.all(role, {fits} || (oldSelf.hasValue() && {kept}))"
+    return f"!has({_MAP}) || {_MAP}.all(role, {_fits('role', _COUNT)} || {_KEPT})"
 
 
 def _pods_of_list() -> str:
     """Checked at creation only: an old list has no bound, so the server rejects rules that iterate over it."""
-    now = "self.spec.replicaSpecs"
     room = MAX_LABEL - len(tensorboard_name(""))
     board = f"(!has(self.spec.tensorboard) || size(self.metadata.name) <= {room})"
-    fits = f"{now}.all(r, {_fits(_type('r'), _count('r'))})"
-    return f"oldSelf.hasValue() || !has({now}) || ({board} && {fits})"
+    fits = f"{_LIST}.all(r, {_fits(_type('r'), _count('r'))})"
+    return f"oldSelf.hasValue() || !has({_LIST}) || ({board} && {fits})"
 
 
 def _fits(role: str, count: str) -> str:
     letters = f"size(self.metadata.name) + size({role}) + size(string({count} > 1 ? {count} - 1 : 0)) + 2"
     return f"{letters} <= {MAX_LABEL}"
+
+
+def _listed(*tasks: str) -> Rule:
+    """The rule against more tasks than TF_CONFIG can list. A rule does not see the namespace, whose name is in
+    every entry: the shortest is assumed."""
+    return rule(
+        " && ".join(f"({fits})" for fits in tasks),
+        f"too many tasks: TF_CONFIG lists them all, and Linux limits it to {MAX_ENV_STRING:,} bytes;"
+        " use fewer tasks or a shorter name",
+        optionalOldSelf=True,
+    )
+
+
+_LONGEST = entry_size("n" * MAX_LABEL, "n" * MAX_LABEL, "", MAX_REPLICAS)
+_ALWAYS_LISTED = CLUSTER_ROOM // _LONGEST // MAX_ROLES
+"""Tasks that each role of a job may have, whatever the names."""
+_SHORTEST = entry_size("", "n", "", 0) - len("0")
+"""Bytes of an entry beside the job's name, which it has twice, its role and its index."""
+
+
+def _tasks_of_map() -> str:
+    """Names in it are short: the server keeps the text once per version."""
+    elastic, roles = "self.spec.?enableDynamicWorker.orValue(false)", [each.lower() for each in ELASTIC_ROLES]
+    small = f"{_MAP}.all(role, {_COUNT} <= {_ALWAYS_LISTED} || {_KEPT})"
+    listing = f"{_MAP}.exists(o, !(o.lowerAscii() in {roles}) && {_count(f'{_MAP}[o]')} > 0)"
+    is_listed = f"!{elastic} || r.lowerAscii() != '{WORKER.lower()}' || {listing}"
+    size = f"{_MAP}.map(r, {is_listed} ? {_bytes('r', _count(f'{_MAP}[r]'))} : 0).sum()"
+    return f"!has({_MAP}) || {small} || {size} <= {CLUSTER_ROOM}"
+
+
+def _tasks_of_list() -> str:
+    size = f"{_LIST}.map(r, {_bytes(_type('r'), _count('r'))}).sum()"
+    return f"oldSelf.hasValue() || !has({_LIST}) || {size} <= {CLUSTER_ROOM}"
+
+
+def _bytes(role: str, count: str) -> str:
+    """All entries of a role; see `entry_size`."""
+    return f"{count} * (size({role}) + size(string({count})) + 2 * size(self.metadata.name) + {_SHORTEST})"
 
 
 # --- the spec

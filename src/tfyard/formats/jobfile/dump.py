@@ -102,6 +102,7 @@ def _policy(job: Job) -> Words:
         "success": "all-workers" if job.success == "AllWorkers" else None,
         "suspend": policy.suspend or None,
         "dynamic": job.dynamic_workers or None,
+        "together": job.together or None,
         "queue": job.labels.get(QUEUE_NAME),
         "gang": _gang(policy.scheduling),
         "dialect": job.dialect if job.dialect != "tf2" else None,
@@ -316,6 +317,8 @@ def _placement(job: Job, spec: Manifest) -> Words:
     ):
         if value := spec.pop(field, None):
             words[word] = value
+    if isinstance(grace := spec.get("terminationGracePeriodSeconds"), int) and grace >= 0:
+        words["stopGrace"] = durations.write(spec.pop("terminationGracePeriodSeconds"))
     for spread in ("prefer", "require"):
         if spec.get("affinity") == affinity(spread, job.name):
             words["spread"] = spread

@@ -55,6 +55,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
         run_policy=_run_policy(words, notes),
         success="AllWorkers" if words.success == "all-workers" else "",
         dynamic_workers=words.dynamic,
+        together=words.together,
         dialect=words.dialect,
         services=words.services,
         tensorboard=_tensorboard(words, notes),
@@ -180,10 +181,18 @@ class _Roles:
             tolerations=[*top.tolerations, *own.tolerations],
             affinity=affinity(own.spread or top.spread, top.name),
         )
+        grace = self._stop_grace(own, path)
+        spec |= {} if grace is None else {"terminationGracePeriodSeconds": grace}
         meta = _non_empty(
             labels={**top.labels, **own.labels}, annotations={**top.annotations, **own.annotations}
         )
         return {**({"metadata": meta} if meta else {}), "spec": spec}
+
+    def _stop_grace(self, own: PodWords, path: Path) -> int | None:
+        chosen, where = (own, path) if own.stop_grace is not None else (self.words, ())
+        if chosen.stop_grace is None:
+            return None
+        return durations.read(chosen.stop_grace, (*where, "stopGrace"), self.notes)
 
     def _container(self, own: PodWords, path: Path, mounted: dict[str, VolumeWords]) -> Manifest:
         top = self.words

@@ -100,6 +100,13 @@ class PodWords(Struct, frozen=True, rename="camel"):
             f" exit-code restarts it if it was killed ({RETRYABLE}). Default never."
         ),
     ] = None
+    stop_grace: Annotated[
+        Duration | None,
+        Meta(
+            description="Time to save after SIGTERM, before a task is killed: 90s, 2m; default 30s."
+            " A node that shuts down may leave less."
+        ),
+    ] = None
     port: Annotated[
         Annotated[int, Meta(ge=1, le=65_535)] | None,
         Meta(description=f"Port of the TensorFlow server; default {DEFAULT_PORT}."),
@@ -282,6 +289,13 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     suspend: Annotated[bool, Meta(description="Creates the job, but does not start it.")] = False
     dynamic: Annotated[
         bool, Meta(description="Elastic training: workers may be added and removed while the job runs.")
+    ] = False
+    together: Annotated[
+        bool,
+        Meta(
+            description="Whenever one task must start again, all unfinished ones do: they are stopped, and start"
+            " when all are gone. `restart` still says when. One failure is one retry, a disruption is none."
+        ),
     ] = False
     queue: Annotated[str | None, Meta(description="Name of the Kueue LocalQueue of this job.")] = None
     gang: Annotated[GangWords | bool, Meta(description="Gang scheduling: all tasks start, or none.")] = False

@@ -26,7 +26,12 @@ def load(document: Manifest, notes: Notes) -> Job | None:
     spec = read(TFJobSpec, document["spec"], ("spec",), notes)
     if spec is None:
         return None
-    ours = (label.DIALECT, label.SERVICES, label.EVALUATOR_GRACE)  # fields of a Job from here on
+    ours = (
+        label.DIALECT,
+        label.SERVICES,
+        label.EVALUATOR_GRACE,
+        label.TOGETHER,
+    )  # fields of a Job from here on
     others = {name: text for name, text in meta.annotations.items() if name not in ours}
     return Job(
         **{**meta.fields(), "annotations": others},
@@ -35,6 +40,7 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         run_policy=_run_policy(spec, meta, defaults, notes),
         success=spec.success_policy,
         dynamic_workers=spec.enable_dynamic_worker,
+        together=_choice(meta, label.TOGETHER, ("true", "false"), notes) == "true",
         dialect=_choice(meta, label.DIALECT, get_args(Dialect), notes) or spec.dialect or defaults.dialect,
         services=_choice(meta, label.SERVICES, ("shared", "per-replica", "none"), notes),
     )
@@ -48,7 +54,8 @@ def where(spec: Manifest) -> limits.FieldPaths:
     roles: dict[str, Path] = {role: key for role, key in paths.items() if role is not None}
     gang: Path = ("schedulingPolicy", "minAvailable")
     gang = ("spec", *gang) if "schedulingPolicy" in spec else ("spec", "runPolicy", *gang)
-    return limits.FieldPaths(("metadata", "name"), path, roles, "replicas", gang)
+    together: Path = ("metadata", "annotations", label.TOGETHER)
+    return limits.FieldPaths(("metadata", "name"), path, roles, "replicas", gang, together)
 
 
 def dump(job: Job) -> tuple[Manifest, list[str]]:
@@ -180,6 +187,7 @@ def _annotations(job: Job) -> dict[str, str]:
         label.DIALECT: job.dialect if job.dialect != WRITTEN.dialect else None,
         label.SERVICES: job.services,
         label.EVALUATOR_GRACE: durations.write(grace) if grace else None,
+        label.TOGETHER: "true" if job.together else None,
     }
     return {name: value for name, value in annotations.items() if value is not None}
 

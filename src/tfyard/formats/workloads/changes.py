@@ -42,7 +42,8 @@ def ends_with_all_workers(group: list[Workload]) -> bool:
     workers = [workload for workload in group if workload.role == WORKER]
     has_chief = any(workload.role in (CHIEF, MASTER) for workload in group)
     several = sum(workload.size for workload in workers) > 1
-    return several and not has_chief and not any(workload.is_endless for workload in workers)
+    is_led = any(workload.is_endless or workload.policy.is_led for workload in workers)
+    return several and not has_chief and not is_led
 
 
 def is_tensorboard(workload: Workload) -> bool:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tfyard.formats import shell
 from tfyard.model import TENSORFLOW_CONTAINER, Code, Manifest
+from tfyard.model.names import CLUSTER_VARIABLE
 
 HOSTS = {"PS_KEY": "PS_HOSTS", "WORKER_KEY": "WORKER_HOSTS"}
 """Variables of old clusters with a list of hosts -> those that tfyard sets."""
@@ -15,7 +16,7 @@ OURS = (
     *HOSTS,
     "TF_CONFIG",
     "CLUSTER_CONFIG",
-    "TFYARD_CLUSTER",
+    CLUSTER_VARIABLE,
     "PS_HOSTS",
     "WORKER_HOSTS",
     "JOB_NAME",

@@ -5,7 +5,7 @@ from msgspec import Struct
 from tfyard.formats import durations
 from tfyard.formats.declarations.reading import Notes
 from tfyard.formats.tfjob.fields import MAX_REPLICAS
-from tfyard.model import Manifest, RestartPolicy
+from tfyard.model import TENSORFLOW_CONTAINER, Manifest, RestartPolicy, exit_codes
 
 JOB, STATEFUL_SET = "Job", "StatefulSet"
 _OLD = ("apps/v1beta1", "apps/v1beta2", "extensions/v1beta1")
@@ -25,6 +25,24 @@ UNREADABLE = {
 """Kind that cannot be converted -> the reason and the fix."""
 BACKOFF_LIMIT = 6
 """Kubernetes' default of a Job's backoffLimit."""
+UNLIMITED = 2**31 - 1
+"""The largest backoffLimit, for a job without a limit: Kubernetes' default fails a Job after six restarts."""
+LED = {"rules": [{"succeededIndexes": "0"}]}
+"""The successPolicy of a Job that has succeeded when its first pod has."""
+DISRUPTED: Manifest = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+"""Rule of a podFailurePolicy: a pod that is taken away is not a failure, as in every job of tfyard."""
+PERMANENT: Manifest = {
+    "action": "FailJob",
+    "onExitCodes": {
+        "containerName": TENSORFLOW_CONTAINER,
+        "operator": "In",
+        "values": exit_codes.permanent("ExitCode"),
+    },
+}
+"""Rule of a podFailurePolicy that is the restart policy ExitCode."""
 _FIELDS = {
     *("template", "replicas", "completions", "parallelism", "completionMode", "suspend"),
     *("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "volumeClaimTemplates"),
@@ -43,6 +61,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     deadline: int | None = None
     ttl: int | None = None
     suspend: bool = False
+    is_led: bool = False
+    """The first task decides about success, not all of them."""
 
 
 def is_workload(data: object) -> bool:
@@ -96,10 +116,12 @@ def _completions(spec: Manifest, notes: Notes) -> int:
 def policy(kind: str, spec: Manifest, notes: Notes) -> Policy:
     if kind != JOB:
         return Policy()
-    retries = _number(spec, "backoffLimit", notes, most=MAX_REPLICAS)
+    retries = _number(spec, "backoffLimit", notes, most=UNLIMITED)
+    retries = BACKOFF_LIMIT if retries is None else retries
     return Policy(
-        restart="Never" if retries == 0 else "OnFailure",
-        retries=BACKOFF_LIMIT if retries is None else retries,
+        restart=_restart(spec, retries),
+        retries=retries if retries <= MAX_REPLICAS else None,
+        is_led=spec.get("successPolicy") == LED,
         deadline=_number(spec, "activeDeadlineSeconds", notes, least=1, most=durations.LONGEST),
         ttl=_number(spec, "ttlSecondsAfterFinished", notes, most=durations.LONGEST),
         suspend=spec.get("suspend") is True,
@@ -108,7 +130,24 @@ def policy(kind: str, spec: Manifest, notes: Notes) -> Policy:
 
 def left_out(spec: Manifest) -> list[str]:
     """Fields of the spec that have no meaning for a job or are unknown."""
-    return sorted(set(spec) - _FIELDS)
+    known = {"successPolicy"} if spec.get("successPolicy") == LED else set()
+    rules = _rules(spec)
+    known |= (
+        {"podFailurePolicy"} if rules and all(rule in (DISRUPTED, PERMANENT) for rule in rules) else set()
+    )
+    return sorted(set(spec) - _FIELDS - known)
+
+
+def _restart(spec: Manifest, retries: int) -> RestartPolicy:
+    if PERMANENT in _rules(spec):
+        return "ExitCode"
+    return "Never" if retries == 0 else "OnFailure"
+
+
+def _rules(spec: Manifest) -> list[object]:
+    policy = spec.get("podFailurePolicy")
+    rules = policy.get("rules") if isinstance(policy, dict) else None
+    return rules if isinstance(rules, list) else []
 
 
 def check_claims(spec: Manifest, notes: Notes) -> None:

@@ -11,7 +11,7 @@ from tfyard.formats.pods import checks, templates
 from tfyard.formats.yaml.source import Document, locate
 from tfyard.model import DEFAULT_PORT, TENSORFLOW_CONTAINER, Code, Manifest, Problem
 
-from . import commands, identity, kinds, peers
+from . import commands, identity, kinds, peers, rendered
 
 TEMPLATE: Path = ("spec", "template")
 SPEC: Path = (*TEMPLATE, "spec")
@@ -61,21 +61,23 @@ class Workload(Struct, frozen=True, kw_only=True):
 
 def read(
     document: Document, maps: Mapping[str, dict[str, str]]
-) -> tuple[Workload | None, tuple[Problem, ...]]:
-    """The workload, unless the document is too malformed for one, and all problems."""
+) -> tuple[list[Workload], tuple[Problem, ...]]:
+    """The workload, unless the document is too malformed for one, and all problems. A Job of `tfyard render` may
+    be several workloads."""
     notes = Notes()
-    workload = _read(document, maps, notes)
-    problems = locate(notes.problems, document)
-    return (replace(workload, problems=problems) if workload else None), problems
-
-
-def _read(document: Document, maps: Mapping[str, dict[str, str]], notes: Notes) -> Workload | None:
     data: Manifest = _without_nulls(document.data)
     name, namespace = _metadata(data, notes)
-    template = _template(data, notes)
-    if template is None:
-        return None
-    spec, kind = data["spec"], data["kind"]
+    found = rendered.workloads(data, name) if _template(data, notes) else []
+    meta = {"document": document, "namespace": namespace}
+    workloads = [_read(meta, part, own, maps, notes) for own, part in found]
+    problems = locate(notes.problems, document)
+    return [replace(workload, problems=problems) for workload in workloads], problems
+
+
+def _read(
+    meta: Mapping[str, Any], data: Manifest, name: str, maps: Mapping[str, dict[str, str]], notes: Notes
+) -> Workload:
+    spec, kind, template = data["spec"], data["kind"], data["spec"]["template"]
     kinds.check_claims(spec, notes)
     position = _main(template["spec"]["containers"])
     container = template["spec"]["containers"][position]
@@ -86,10 +88,9 @@ def _read(document: Document, maps: Mapping[str, dict[str, str]], notes: Notes) 
     _say_left_out(data, name, task, remarks)
     _say_ports(container, remarks)
     return Workload(
-        document=document,
+        **meta,
         kind=kind,
         name=name,
-        namespace=namespace,
         role=task.role,
         index=task.index,
         size=kinds.size(kind, spec, notes),

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from tfyard.logs.tracebacks import fatal_error
+from tfyard.model import Ending
+from tfyard.model.exit_codes import SAVED
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.causes.run_policy import without_finalizers
@@ -67,6 +69,8 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
         yield _out_of_memory(evidence, end)
     elif end.reason == "Evicted":
         yield _evicted(evidence, end)
+    elif peer := _lost_peer(evidence, end):
+        yield _peer_lost(end, peer)
     elif by_probe := _by_probe(evidence, end):
         yield by_probe
     elif target is not None and target.reason in _DISRUPTIONS:
@@ -83,6 +87,23 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
             tasks=(end.task,),
             evidence=(end.quote(end.text),),
         )
+
+
+def _lost_peer(evidence: Evidence, end: End) -> str:
+    """The tasks that were taken away before this end, if it followed from that."""
+    same = (
+        each for each in reversed(evidence.status.endings) if (each.task, each.finished) == (end.task, end.at)
+    )
+    return next(same, Ending(task="", attempt=0)).peer
+
+
+def _peer_lost(end: End, peer: str) -> Cause:
+    sentence = f"{TASKS} failed because {peer} was evicted or deleted"
+    if end.exit_code in SAVED:
+        how = f"ended with code {end.exit_code}, as TensorFlow's PreemptionCheckpointHandler does"
+        sentence = f"{TASKS} saved a checkpoint and {how}: {peer} was evicted or deleted"
+    fix = "all tasks start again together, and that costs no retry"
+    return Cause(kind="peer-lost", sentence=sentence, fix=fix, tasks=(end.task,), evidence=(end.quote(),))
 
 
 def leaving(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -191,7 +212,7 @@ def _is_during(event: EventView, end: End) -> bool:
 
 
 def _out_of_memory(evidence: Evidence, end: End) -> Cause:
-    memory = evidence.memory(end.task)
+    memory = evidence.memory(end.task, end.init_container)
     limit = f" of {memory}" if memory else ""
     return Cause(
         kind="out-of-memory",

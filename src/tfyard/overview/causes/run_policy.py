@@ -6,6 +6,7 @@ from datetime import datetime
 
 from tfyard.model import Condition
 from tfyard.model.names import QUEUE_NAME
+from tfyard.overview import attempts
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.causes.refusals import BLOCKED, is_of_queue
 from tfyard.overview.evidence import Evidence, Unreadable, seen
@@ -156,6 +157,14 @@ def _ended(evidence: Evidence) -> Iterator[Cause]:
         yield _deadline(evidence, quote)
     elif failure.cause == "BackoffLimitExceeded":
         yield _retries(evidence, failure.task, quote)
+
+
+def cut_off(evidence: Evidence) -> Iterator[Cause]:
+    """The cause of workers that did not succeed with their job: the first one ended it."""
+    sentence, fix = attempts.cut_off(evidence.roles, evidence.stopped)
+    if sentence:
+        quote = Quote("condition", "Succeeded", evidence.status.completion_time)
+        yield Cause(kind="cut-off", sentence=sentence, fix=fix, tasks=evidence.stopped, evidence=(quote,))
 
 
 def _as_reported(failed: Condition) -> Cause:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from tfyard.overview import references
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
-from tfyard.overview.causes import image_pulls
+from tfyard.overview.causes import image_pulls, other_containers
 from tfyard.overview.evidence import End, Evidence
 from tfyard.overview.references import Reference
-from tfyard.views.pods import ContainerDetails, PodDetails
+from tfyard.views.pods import ContainerDetails, ContainerStatusDetails, PodDetails
 
 CONFIG_WAITS = {"CreateContainerConfigError", "CreateContainerError", "CreatePodSandboxError"}
 COMMAND_WAITS = {"RunContainerError", "StartError", "PostStartHookError"}
@@ -26,17 +26,23 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 def of_pod(evidence: Evidence, pod: PodDetails) -> Cause | None:
     for status in pod.statuses:
-        waiting = status.state.waiting
-        if waiting is None:
-            continue
-        if waiting.reason in image_pulls.REASONS:
-            image = _container(pod, status.name).image
-            return image_pulls.of_container(evidence, pod, status, waiting, image)
-        quote = Quote("container", cut(waiting.message or waiting.reason), pod.changed)
-        if waiting.reason in CONFIG_WAITS:
-            return of_config(evidence, pod, waiting.message, quote)
-        if waiting.reason in COMMAND_WAITS:
-            return _of_command(evidence, pod.task, waiting.message, _container(pod, status.name), quote)
+        if cause := _of_container(evidence, pod, status):
+            return other_containers.of_container(pod, status.name, cause)
+    return None
+
+
+def _of_container(evidence: Evidence, pod: PodDetails, status: ContainerStatusDetails) -> Cause | None:
+    waiting = status.state.waiting
+    if waiting is None:
+        return None
+    if waiting.reason in image_pulls.REASONS:
+        image = _container(pod, status.name).image
+        return image_pulls.of_container(evidence, pod, status, waiting, image)
+    quote = Quote("container", cut(waiting.message or waiting.reason), pod.changed)
+    if waiting.reason in CONFIG_WAITS:
+        return of_config(evidence, pod, waiting.message, quote)
+    if waiting.reason in COMMAND_WAITS:
+        return _of_command(evidence, pod.task, waiting.message, _container(pod, status.name), quote)
     return None
 
 

@@ -21,6 +21,7 @@ from tfyard.file_trees import (
     Silent,
     Tree,
     digest,
+    ignored_by_git,
     shown,
     some,
     stays_inside,
@@ -98,18 +99,12 @@ async def fetch_outputs(
         progress.say(f"{text} is not copied: it is not on a claim")
     if not paths:
         progress.say(f"{tfjob.name} does not write to a claim, so there is nothing to copy")
-    _make_folder(to)
+    with ignored_by_git(to):
+        to.mkdir(parents=True, exist_ok=True)
     return [
         await fetch(client, tfjob, path, to / _folder_name(path) if len(paths) > 1 else to, progress, options)
         for path in paths
     ]
-
-
-def _make_folder(folder: Path) -> None:
-    """A new folder is ignored by git, and so is not part of the code of the next job."""
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        (folder / ".gitignore").write_text("# Outputs of a job, brought here by tfyard.\n*\n")
 
 
 def _folder_name(path: str) -> str:

@@ -4,10 +4,13 @@ A following is a coroutine with a task for each log, so one thread follows as ma
 """
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+from tfyard.errors import TfyardError
 from tfyard.kube import (
     Access,
     Changed,
@@ -29,15 +32,19 @@ from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
+from tfyard.overview.wording import duration
 from tfyard.remote.jobs import Found
 from tfyard.remote.logs import pod_starts
-from tfyard.remote.logs.reading import ROLE, since_restart
+from tfyard.remote.logs.pod_starts import start_of
+from tfyard.remote.logs.reading import fate, since_restart
 from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
-from tfyard.remote.refusals import explained
+from tfyard.remote.refusals import VIEW, explained
 from tfyard.remote.summaries import VIEWS, of_view
 from tfyard.views.pods import PodView
 
 TICK = 0.1
+RECONNECTS = 60.0
+"""Seconds within which a watch that cannot connect tries again."""
 MOST_WAITING = 200
 """Events that are kept for a slow reader before the tails wait for it."""
 _PODS = Kind(PodView)
@@ -50,7 +57,7 @@ async def follow(
     async with Client(access) as client:
         following = Following(client, tfjob, wanted, pace)
         try:
-            with explained(tfjob.namespace, ROLE):
+            with explained(tfjob.namespace, VIEW):
                 async for event in following.run():
                     yield event
         finally:
@@ -123,10 +130,12 @@ class Following:
         self._tell_waiting()
 
     def _starts(self, pod: PodView) -> list[Start]:
-        """Starts whose logs can be read; those before the present one only if they are asked for."""
+        """Starts whose logs can be read; those before the present one only if they are asked for, and those of
+        init containers only if they failed."""
         now = pod_starts.present(pod)
-        known = [_start(each) for each in pod_starts.endings(pod)] if self._wants_earlier else []
-        return [*(start for start in known if start < now), *([now] if pod_starts.has_begun(pod) else [])]
+        known = [start_of(each) for each in pod_starts.endings(pod)] if self._wants_earlier else []
+        is_read = pod_starts.has_log(pod) and (not now.container or pod_starts.is_over(pod, now))
+        return [*(start for start in known if start < now), *([now] if is_read else [])]
 
     @property
     def _wants_earlier(self) -> bool:
@@ -136,8 +145,8 @@ class Following:
         """Shows what the status has about starts whose logs are gone."""
         kept = {start for pod in self._world.pods.values() for start in self._starts(pod)}
         for each in self._status.endings:
-            if self._wants_earlier and self._wanted.includes(_start(each)) and _start(each) not in kept:
-                self._show(remarks.stored(_start(each), each))
+            if self._wants_earlier and self._wanted.includes(start_of(each)) and start_of(each) not in kept:
+                self._show(remarks.stored(start_of(each), each))
 
     def _begin(self, pod: PodView, start: Start) -> None:
         earlier = [each for each in self._tails if each.task == start.task]
@@ -152,17 +161,19 @@ class Following:
         if after:
             await asyncio.wait([after])
             self._show(remarks.restarted(start, self._before(start)))
+        if start.container:
+            self._show(remarks.of_init_container(start, self._ending(start)))
         await tail.follow()
         if ending := self._ending(start):
             self._show(remarks.ended(start, ending))
 
     def _before(self, start: Start) -> Ending | None:
         known = (*self._status.endings, *self._world.endings.values())
-        earlier = [each for each in known if each.task == start.task and _start(each) < start]
-        return max(earlier, key=_start, default=None)
+        earlier = [each for each in known if each.task == start.task and start_of(each) < start]
+        return max(earlier, key=start_of, default=None)
 
     def _ending(self, start: Start) -> Ending | None:
-        known = {_start(each): each for each in self._status.endings} | self._world.endings
+        known = {start_of(each): each for each in self._status.endings} | self._world.endings
         return known.get(start)
 
     @property
@@ -184,7 +195,7 @@ class Following:
                 self._show(Said(kind="waiting", text=text))
 
     def _unstarted(self) -> dict[str, str]:
-        begun = {start.task for start in self._tails}
+        begun = {start.task for start in self._tails if not start.container}
         pods = {pod.task: pod_starts.waiting_for(pod) for pod in self._world.pods.values()}
         return {task: pods.get(task, "") for task in self._wanted.tasks if task not in begun}
 
@@ -210,8 +221,12 @@ class Following:
         for task in self._wanted.tasks:
             if task not in begun:
                 known = [each for each in self._status.endings if each.task == task]
-                last = max(known, key=_start, default=None)
-                self._show(remarks.stored(_start(last), last) if last else remarks.gone(Start(task)))
+                last = max(known, key=start_of, default=None)
+                told = fate(self._tfjob, self._status, task)
+                if last and not told:
+                    self._show(remarks.stored(start_of(last), last))
+                else:
+                    self._show(remarks.gone(Start(task), told))
 
     # --- watching
 
@@ -219,7 +234,7 @@ class Following:
         meta = self._tfjob.manifest["metadata"]
         of = requests.selecting(fields={"metadata.name": self._tfjob.name})
         path = self._tfjob.resource.path(self._tfjob.namespace)
-        async for event in watch(self._client, VIEWS, path, of, _unless_refused()):
+        async for event in watch(self._client, VIEWS, path, of, self._watching()):
             jobs = event.items if isinstance(event, Snapshot) else [event.object]
             same = [job for job in jobs if job.metadata.uid == meta["uid"]]
             is_gone = isinstance(event, Removed) or not same
@@ -227,7 +242,7 @@ class Following:
             self._world.notify()
 
     async def _watch_pods(self) -> None:
-        async for event in watch(self._client, _PODS, *self._pods(), _unless_refused()):
+        async for event in watch(self._client, _PODS, *self._pods(), self._watching()):
             match event:
                 case Snapshot(items):
                     self._snapshot(items)
@@ -257,23 +272,31 @@ class Following:
             self._is_listed.set()
             self._tell_stored()
 
+    def _watching(self) -> WatchOptions:
+        again = f"the job may run on: `tfyard logs -f {self._tfjob.name}` follows it when the server is back"
+        return WatchOptions(on_interrupt=Outage(self._world.pace.outage, again).note)
+
     def _pods(self) -> tuple[Any, Any]:
         of = requests.selecting(labels={JOB_NAME: self._tfjob.name})
         return requests.PODS.path(self._tfjob.namespace), of
 
 
-def _unless_refused() -> WatchOptions:
-    """Forbidden is final if it comes first; later, a server that restarts may forbid for a while."""
-    is_first = True
+class Outage:
+    """Ends a watch whose server is away for too long. Forbidden is final if it comes first; later, a server that
+    restarts may forbid for a while."""
 
-    def on_interrupt(problem: KubeError | None) -> None:
-        nonlocal is_first
-        if is_first and isinstance(problem, Forbidden):
+    def __init__(self, longest: float, again: str) -> None:
+        self._longest, self._again = longest, again
+        self._is_first = True
+        self._since = self._last = -math.inf
+
+    def note(self, problem: KubeError | None) -> None:
+        if self._is_first and isinstance(problem, Forbidden):
             raise problem
-        is_first = False
-
-    return WatchOptions(on_interrupt=on_interrupt)
-
-
-def _start(ending: Ending) -> Start:
-    return Start(ending.task, ending.attempt, ending.restart)
+        self._is_first = False
+        now = time.monotonic()
+        if problem is None or now - self._last > RECONNECTS:  # it was connected in between
+            self._since = now
+        self._last = now
+        if now - self._since > self._longest:
+            raise TfyardError(f"{problem}; there was no answer for {duration(self._longest)}; {self._again}")

@@ -8,13 +8,15 @@ from tfyard.kube.times import timestamp
 from tfyard.logs.lines import Start, Wanted
 from tfyard.model import TENSORFLOW_CONTAINER, Ending
 from tfyard.model.names import ATTEMPT
-from tfyard.views.pods import ContainerStateTerminated, PodView
-from tfyard.views.program import ProgramRun, runs
+from tfyard.views.pods import ContainerStateTerminated, ContainerStatus, PodView
+from tfyard.views.program import ProgramRun, failed_sidecars, holding, runs
 
 
 def present(pod: PodView) -> Start:
     """The start whose log the pod has now."""
-    return Start(pod.task, pod.attempt + 1, pod.program.restart_count)
+    held_by = holding(pod)
+    shown = held_by or pod.program
+    return Start(pod.task, pod.attempt + 1, shown.restart_count, held_by.name if held_by else "")
 
 
 def with_attempt(pod: PodView, attempt: int) -> PodView:
@@ -24,18 +26,57 @@ def with_attempt(pod: PodView, attempt: int) -> PodView:
 
 
 def has_begun(pod: PodView) -> bool:
-    now = [run.state for run in runs(pod) if run.restart == pod.program.restart_count]
+    """Whether the present start of the program has begun."""
+    return holding(pod) is None and has_log(pod)
+
+
+def has_log(pod: PodView) -> bool:
+    """Whether the present start has begun: of the program, or of an init container that it waits for."""
+    now = [run.state for run in runs(pod) if run.restart == present(pod).restart]
     return any(state.running or state.terminated for state in now)
 
 
 def is_over(pod: PodView, start: Start) -> bool:
+    if present(pod).container != start.container:
+        return True  # the program has started since
     ended = [run.restart for run in runs(pod) if run.state.terminated]
-    return pod.program.restart_count > start.restart or start.restart in ended
+    return restarts(pod, start) > start.restart or start.restart in ended
+
+
+def restarts(pod: PodView, start: Start) -> int:
+    """How often the container of a start was restarted in place."""
+    return _status(pod, start).restart_count
+
+
+def _status(pod: PodView, start: Start) -> ContainerStatus:
+    inits = (each for each in pod.preparations if each.name == start.container)
+    return next(inits, pod.program)
 
 
 def endings(pod: PodView) -> list[Ending]:
     """Endings of the present start, and of the one before it in the same pod."""
     return [_ending(pod, run, run.state.terminated) for run in runs(pod) if run.state.terminated]
+
+
+def failed_ends(pod: PodView) -> list[tuple[str, Ending]]:
+    """Sidecars that have failed, and how."""
+    return [
+        (
+            status.name,
+            Ending(
+                task=pod.task,
+                attempt=pod.attempt + 1,
+                exit_code=end.exit_code,
+                reason=end.reason,
+                message=end.message,
+            ),
+        )
+        for status, end in failed_sidecars(pod)
+    ]
+
+
+def start_of(ending: Ending) -> Start:
+    return Start(ending.task, ending.attempt, ending.restart, ending.container)
 
 
 def _ending(pod: PodView, run: ProgramRun, end: ContainerStateTerminated) -> Ending:
@@ -46,6 +87,7 @@ def _ending(pod: PodView, run: ProgramRun, end: ContainerStateTerminated) -> End
         started=end.started_at,
         finished=end.finished_at,
         exit_code=end.exit_code,
+        container=run.container,
         reason=run.reason,
         message=run.message,
     )
@@ -53,7 +95,10 @@ def _ending(pod: PodView, run: ProgramRun, end: ContainerStateTerminated) -> End
 
 def waiting_for(pod: PodView) -> str:
     """What the pod waits for, in the words of the scheduler or the kubelet."""
-    waiting = pod.program.state.waiting
+    held_by = holding(pod)
+    if held_by and held_by.state.running:
+        return f"its init container {held_by.name} runs"
+    waiting = (held_by or pod.program).state.waiting
     if waiting and waiting.reason:
         return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
     scheduled = pod.condition("PodScheduled")
@@ -84,10 +129,10 @@ class LogRequest(Struct, frozen=True, kw_only=True):
 
 def first_request(pod: PodView, start: Start, wanted: Wanted) -> LogRequest:
     since = timestamp(wanted.since) if wanted.since else ""
-    previous = pod.program.restart_count > start.restart
+    previous = restarts(pod, start) > start.restart
     return LogRequest(
         pod=pod.metadata.name,
-        container=pod.program.name or TENSORFLOW_CONTAINER,
+        container=start.container or pod.program.name or TENSORFLOW_CONTAINER,
         since=since,
         tail=wanted.tail,
         previous=previous,

@@ -7,27 +7,36 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.kube import NotFound, Refused, Transient
 from tfyard.kube.sync import BACKOFF, SyncClient
 from tfyard.logs import remarks
 from tfyard.logs.lines import LogEvent, Said, Start, Wanted
 from tfyard.logs.position import Gone, LogPosition
 from tfyard.logs.splitting import Splitter, new_lines
-from tfyard.model import Ending
+from tfyard.model import Ending, Status
+from tfyard.planner.results import fates
 from tfyard.remote import views
 from tfyard.remote.jobs import Found
-from tfyard.remote.logs.pod_starts import LogRequest, endings, first_request, has_begun, present, waiting_for
-from tfyard.remote.refusals import explained
+from tfyard.remote.logs.pod_starts import (
+    LogRequest,
+    endings,
+    failed_ends,
+    first_request,
+    has_log,
+    present,
+    start_of,
+    waiting_for,
+)
+from tfyard.remote.refusals import VIEW, explained
 from tfyard.views.pods import PodView
 
 ATTEMPTS = 6
-ROLE = "view"
-"""ClusterRole of every cluster that may read pods and their logs."""
 
 
 def read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent]:
     """Raises Forbidden with the permission that is missing."""
-    with explained(tfjob.namespace, ROLE):
+    with explained(tfjob.namespace, VIEW):
         yield from _read(client, tfjob, wanted)
 
 
@@ -41,15 +50,17 @@ def _read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent
         for start in starts:
             yield from _one(client, tfjob, pod, start, wanted)
         if not starts:
-            yield _nothing(task, pod, wanted)
+            yield _nothing(tfjob, task, pod, wanted)
+        if pod and pod.is_up:
+            yield from (remarks.of_sidecar(present(pod), *each) for each in failed_ends(pod))
 
 
 def _starts(pod: PodView | None, task: str, remembered: Sequence[Ending], wanted: Wanted) -> list[Start]:
     """Starts that are asked for, oldest first; without --attempt, the last one."""
-    known = {_start(each) for each in remembered if each.task == task}
+    known = {start_of(each) for each in remembered if each.task == task}
     if pod:
-        known |= {_start(each) for each in endings(pod)}
-        known |= {present(pod)} if has_begun(pod) else set()
+        known |= {start_of(each) for each in endings(pod)}
+        known |= {present(pod)} if has_log(pod) else set()
     fitting = sorted(start for start in known if wanted.includes(start))
     return fitting if wanted.all_attempts or wanted.attempt is not None else fitting[-1:]
 
@@ -61,6 +72,8 @@ def _one(
     if pod is None or not _has_log(pod, start):
         yield remarks.stored(start, ending) if ending else remarks.gone(start)
         return
+    if start.container:
+        yield remarks.of_init_container(start, ending)
     try:
         lines = read_log(client, tfjob.namespace, start, first_request(pod, start, wanted))
         yield from remarks.unless_removed(lines, start, ending)
@@ -107,13 +120,22 @@ def _batches(client: SyncClient, request: LogRequest, namespace: str) -> Iterato
 def _has_log(pod: PodView, start: Start) -> bool:
     """A kubelet keeps the present run of a container and the one before it."""
     now = present(pod)
-    return start.attempt == now.attempt and now.restart - start.restart in (0, 1)
+    is_same = (start.attempt, start.container) == (now.attempt, now.container)
+    return is_same and now.restart - start.restart in (0, 1)
 
 
-def _nothing(task: str, pod: PodView | None, wanted: Wanted) -> Said:
+def fate(tfjob: Found, status: Status, task: str) -> str:
+    """What became of a task whose job has ended; empty: that is not known."""
+    job = formats.check(tfjob.manifest).job
+    return fates(job, status).get(task, "") if job else ""
+
+
+def _nothing(tfjob: Found, task: str, pod: PodView | None, wanted: Wanted) -> Said:
     if wanted.attempt is not None:
         text = f"nothing is known of attempt {wanted.attempt}"
         return Said(kind="gap", text=text, start=Start(task))
+    if pod is None and (known := fate(tfjob, tfjob.summary.status, task)):
+        return remarks.gone(Start(task), known)
     text = f"has not started: {waiting_for(pod)}" if pod else "has no pod, and nothing is remembered of one"
     return Said(kind="waiting", text=text, start=Start(task))
 
@@ -133,9 +155,5 @@ def _restarted_at(pod: PodView) -> datetime | None:
     return begun.started_at if begun else None
 
 
-def _start(ending: Ending) -> Start:
-    return Start(ending.task, ending.attempt, ending.restart)
-
-
 def _ending(start: Start, known: Iterable[Ending]) -> Ending | None:
-    return next((each for each in known if _start(each) == start), None)
+    return next((each for each in known if start_of(each) == start), None)

@@ -34,6 +34,8 @@ class TailPace(Struct, frozen=True):
     """How long a task is followed that still runs after the job."""
     patience: float = 2.0
     """How long tasks may wait for one reason before it is shown."""
+    outage: float = 300.0
+    """How long the server may be away: a control plane is upgraded in minutes; one that has moved stays away."""
     backoff: Backoff = Backoff(first=0.2, longest=5.0, jitter=0.5)
 
 
@@ -63,7 +65,7 @@ class World:
         pod = pod_starts.with_attempt(pod, self._attempt(pod))
         self.pods[pod.metadata.uid] = pod
         for each in pod_starts.endings(pod):
-            self.endings[Start(each.task, each.attempt, each.restart)] = each
+            self.endings[pod_starts.start_of(each)] = each
 
     def _attempt(self, pod: PodView) -> int:
         """Each pod has an attempt of its own: if one is deleted and gone at once, the operator only sees that none
@@ -109,7 +111,7 @@ class Tail:
 
     async def follow(self) -> None:
         while pod := self._world.pods.get(self._uid):
-            if pod.program.restart_count > self._start.restart + 1:
+            if pod_starts.restarts(pod, self._start) > self._start.restart + 1:
                 self._miss("the kubelet keeps the last two runs of a container")
                 return
             is_over = pod_starts.is_over(pod, self._start)
@@ -143,7 +145,7 @@ class Tail:
         return False
 
     async def _stream(self, pod: PodView, is_over: bool) -> None:
-        previous = pod.program.restart_count > self._start.restart
+        previous = pod_starts.restarts(pod, self._start) > self._start.restart
         request = replace(self._request, previous=previous, follow=not is_over)
         if since := self._position.reopen(after_gap=self._is_after_gap):
             request = replace(request, since=since, tail=None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import TfyardError
 from tfyard.install.roles import EDIT
 from tfyard.kube import AlreadyExists, Conflict, Forbidden, NotFound, Refused, Resource, requests
 from tfyard.kube.sync import SyncClient
@@ -27,6 +27,8 @@ class How(Struct, frozen=True):
 
     force_conflicts: bool = False
     dry_run: bool = False
+    compares: bool = False
+    """Whether objects may be there as they are wanted."""
 
     @property
     def query(self) -> dict[str, str]:
@@ -79,6 +81,14 @@ def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: How) 
         raise explained(resource, manifest, refusal) from refusal
 
 
+def version(client: SyncClient, resource: Resource, manifest: Manifest) -> str:
+    """The resourceVersion of the object of this name; empty: there is none, or the user may not read it."""
+    try:
+        return str(client.send(requests.get(_path(resource, manifest)))["metadata"]["resourceVersion"])
+    except Refused:
+        return ""
+
+
 def create(client: SyncClient, resource: Resource, manifest: Manifest, how: How) -> bool:
     """Creates an object; False: one of that name exists, and is left as it is."""
     namespace = manifest["metadata"].get("namespace", "")
@@ -107,13 +117,13 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
     name = title(resource, manifest)
     if isinstance(refusal, Conflict) and _owners(refusal):
         owners = "; ".join(f"{owner} owns {', '.join(names)}" for owner, names in _owners(refusal).items())
-        fix = "leave them out of the file, or take them over by --force-conflicts"
+        fix = "leave them out of the file, or `tfyard submit --force-conflicts` takes them over"
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
         return TfyardError("this cluster does not serve TFJobs; `tfyard install` installs the operator")
     namespace = manifest["metadata"].get("namespace", "")
     if isinstance(refusal, Forbidden) and (right := missing_right(refusal, namespace, EDIT)):
-        return Usage(right)
+        return TfyardError(right)
     return TfyardError(f"{name}: {refusal.status.message or refusal}")
 
 

@@ -188,7 +188,7 @@ def _why_fixed(path: Path, status: Status) -> str:
 
 
 def way_out(name: str) -> str:
-    return f"`tfyard delete {name}` it first, or submit another one by --name"
+    return f"`tfyard delete {name}` it first, or submit it with another name"
 
 
 def _changed(before: object, after: object, path: Path = ()) -> Iterator[Path]:

@@ -45,6 +45,7 @@ __all__ = [
     "PreparedSubmission",
     "Say",
     "Submission",
+    "Submitted",
     "pack",
     "prepare",
     "submit",
@@ -69,14 +70,21 @@ class Parcel(Struct, frozen=True, kw_only=True):
     """Evidence that was already asked for."""
 
 
-class CannotSubmit(TfyardError):
-    """Carries all findings."""
+class Submitted(Found, frozen=True):
+    """An object as the server has it."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    is_changed: bool
+    """False: the same was submitted before."""
+
+
+class CannotSubmit(TfyardError):
+    """Carries all findings. `anyway`: the option or argument that submits the job all the same."""
+
+    def __init__(self, findings: Sequence[Finding], *, anyway: str = "--force") -> None:
         self.findings = tuple(findings)
         wrong = [line for each in findings if each.level == "wrong" for line in lines(each)]
         text = "\n".join(f"  {line}" for line in wrong)
-        super().__init__(f"nothing was submitted; --force submits it anyway:\n{text}")
+        super().__init__(f"nothing was submitted; {anyway} submits it anyway:\n{text}")
 
 
 def lines(finding: Finding) -> list[str]:
@@ -84,7 +92,7 @@ def lines(finding: Finding) -> list[str]:
     return [harmless(line) for line in (f"{finding.subject}: {finding.text}", *fix)]
 
 
-def submit(client: SyncClient, submission: Submission, say: Say) -> Found:
+def submit(client: SyncClient, submission: Submission, say: Say) -> Submitted:
     """The job as the server has it; raises CannotSubmit with everything that stands in its way."""
     return submit_prepared(client, prepare(submission, client.access.namespace), submission, say)
 
@@ -95,7 +103,7 @@ def submit_prepared(
     submission: Submission,
     say: Say,
     upload: Upload | None = None,
-) -> Found:
+) -> Submitted:
     """`upload` sends code that is too large for a ConfigMap; nothing else may use the client meanwhile."""
     existing = _existing(client, prepared.job)
     parcel = pack(client, prepared, submission)
@@ -103,7 +111,7 @@ def submit_prepared(
         say(note)
     if existing is None:
         _check(client, parcel, force=submission.force, say=say)
-    how = How(submission.force_conflicts, submission.dry_run)
+    how = How(submission.force_conflicts, submission.dry_run, compares=existing is not None)
     _try(client, parcel.manifests, how, existing)
     for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
         say(text)
@@ -168,7 +176,7 @@ def _existing(client: SyncClient, job: Job) -> Found | None:
         return None
     except Refused:
         return None  # a user who may create jobs may be unable to read them; applying it will tell
-    status, others = existing.summary.status, "--name submits this one beside it"
+    status, others = existing.summary.status, "another name submits this one beside it"
     if existing.manifest["metadata"].get("deletionTimestamp"):
         raise TfyardError(f"TFJob {job.name} is being deleted; submit it when it is gone, or {others}")
     if status.is_finished:
@@ -207,7 +215,7 @@ def _job_of(wanted: list[Manifest]) -> Manifest:
     return manifest
 
 
-def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Found:
+def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Submitted:
     """First what the job refers to, then its code, then the job."""
     wanted, code = parcel.manifests, parcel.code
     sends = code.kind == "claim" and not how.dry_run
@@ -215,20 +223,35 @@ def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Uplo
         with needs("kubernetes", "sending code to a claim"):  # before anything is created
             from tfyard.kube import transport  # noqa: F401
     resources = applying.find_resources(client, wanted)
-    at = wanted.index(_job_of(wanted))
-    for manifest in wanted[:at]:
-        _apply(client, resources, manifest, how, say)
-    if sends:
-        client.close()
-        upload(code)
-    stored = [_apply(client, resources, manifest, how, say) for manifest in wanted[at:]]
+    at, made = wanted.index(_job_of(wanted)), list[Submitted]()
+    try:
+        for manifest in wanted[:at]:
+            made.append(_apply(client, resources, manifest, how, say))
+        if sends:
+            client.close()
+            upload(code)
+        stored = [_apply(client, resources, manifest, how, say) for manifest in wanted[at:]]
+    except BaseException:  # Ctrl-C, too
+        if not how.dry_run:
+            _tell_left(made, wanted[at]["metadata"], say)
+        raise
     if code.kind == "config-map" and not code.is_present and not how.dry_run:
         with suppress(Refused):  # a user who may not list other code leaves it there
             code_store.prune(client, code.job.namespace, {code.hash})
-    return Found(TFJOBS, stored[0])
+    return stored[0]
 
 
-def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: How, say: Say) -> Manifest:
+def _tell_left(made: list[Submitted], job: Manifest, say: Say) -> None:
+    """Names the objects that were created for a job that was not."""
+    titles = " ".join(applying.title(each.resource, each.manifest) for each in made if each.is_changed)
+    if titles:
+        them = "it" if " " not in titles else "them"
+        remove = f"`kubectl delete -n {job['namespace']} {titles}` removes {them}"
+        said = f"{job['name']} was not submitted, but created: {titles.replace(' ', ', ')}"
+        say(f"{said}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
+
+
+def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: How, say: Say) -> Submitted:
     """Claims and code are only created: a claim that exists has its data, and code is named by its content."""
     resource = resources[manifest["apiVersion"], manifest["kind"]]
     manifest = manifest if resource.namespaced else _without_namespace(manifest)
@@ -236,10 +259,12 @@ def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: Ho
     if manifest["kind"] == CLAIM or CODE in (manifest["metadata"].get("labels") or {}):
         is_new = applying.create(client, resource, manifest, how)
         say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
-        return manifest
+        return Submitted(resource, manifest, is_new)
+    before = applying.version(client, resource, manifest) if how.compares and not how.dry_run else ""
     stored = applying.apply(client, resource, manifest, how)
-    say(f"{title} serverside-applied{ending}")
-    return stored
+    is_changed = before != stored["metadata"].get("resourceVersion")
+    say(f"{title} {'serverside-applied' if is_changed else 'unchanged'}{ending}")
+    return Submitted(resource, stored, is_changed)
 
 
 def _without_namespace(manifest: Manifest) -> Manifest:
