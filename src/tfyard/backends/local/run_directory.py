@@ -217,9 +217,8 @@ def _not_found(name: str, runs: list[RunDirectory], begun: list[RunDirectory], *
         return f"run {name!r} is ambiguous; it is the beginning of {', '.join(sorted(firsts.values()))}"
     needs = "; the whole name is needed to change a run" if begun else ""
     meant = nearest(name, [*map(_name_of, runs), *map(job_of, runs)]) if name else None
-    return (
-        f"run {name!r} not found{needs}; {f'did you mean {meant}?' if meant else '`tfyard runs` lists them'}"
-    )
+    hint = f"did you mean {meant}?" if meant else "`tfyard runs` lists them"
+    return f"run {name!r} not found{needs}; {hint}"
 
 
 def _name_of(run: RunDirectory) -> str:

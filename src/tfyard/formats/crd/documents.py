@@ -116,7 +116,7 @@ def _v1() -> Manifest:
 
 def _older(api_version: str) -> Manifest:
     spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanPodPolicy", api_version)
-    root = rules.for_kubeflow(_root(spec, status.described()), describes_pods=False)
+    root = rules.for_kubeflow(_root(spec, status.for_older()), describes_pods=False)
     return _version(api_version.split("/")[1], root, **_deprecated(api_version))
 
 

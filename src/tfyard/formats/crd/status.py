@@ -111,9 +111,19 @@ def _described(name: str, part: Schema) -> Schema:
     return {"description": _TEXTS[name], **part}
 
 
+def for_older() -> Schema:
+    """The schema without texts: v1 has them, and copies in each version would be a tenth of the CRD."""
+    return _without_texts(described())
+
+
 def for_v1alpha1() -> Schema:
-    base = described()
+    base = for_older()
     return {**base, "properties": {**base["properties"], **_V1ALPHA1}}
+
+
+def _without_texts(part: Schema) -> Schema:
+    kept = {name: value for name, value in part.items() if name != "description" or isinstance(value, dict)}
+    return {name: _without_texts(value) if isinstance(value, dict) else value for name, value in kept.items()}
 
 
 def _tolerant(part: Schema) -> Schema:
