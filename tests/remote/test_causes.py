@@ -187,7 +187,7 @@ def test_a_cluster_that_permits_half_of_it_gets_the_other_half_or_one_line(
     words = (command, "memory", "-n", stage.namespace(), "--as", READER)
     done = tfyard(*words, KUBECONFIG=str(stage.plane.kubeconfig))
     assert (done.code, done.err.count("\n")) in ((0, 0), (0, 1), (1, 1)), done.err
-    told = f"{READER} may not " if command == "logs" else f'is forbidden: User "{READER}" cannot '
+    told = f'is forbidden: User "{READER}" cannot ' if command == "events" else f"{READER} may not "
     assert done.code == 0 or told in done.err
 
 
