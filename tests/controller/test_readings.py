@@ -30,7 +30,7 @@ def script(pod: Pod) -> Script:
 TABLE = """
 again     Restarting  0/1      1
 done      Succeeded   2/2 1/1  0
-broken    Failed      0/1      0
+broken    Failed      0/1, 1 failed  0
 waiting   Created     0/2      0
 runs      Running     2/2      0
 rests     Suspended   0/2      0
