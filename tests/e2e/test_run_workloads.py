@@ -62,7 +62,16 @@ def test_a_plain_job_runs_as_one_worker(yard: Yard) -> None:
 
 
 BOTH = {"name": "both", "image": "none", "worker": 2, "ps": 1}
-OWN = ["python", "-c", "import os; print('told', '[' + os.environ['TF_CONFIG'] + ']')"]
+OWN = """\
+import json, os, pathlib, time
+print("told", "[" + os.environ["TF_CONFIG"] + "]", flush=True)
+seen = pathlib.Path({!r})
+if json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 1:
+    seen.touch()
+while not seen.exists():
+    time.sleep(0.05)
+"""
+"""All wait for worker 1, because the end of worker 0 would stop it."""
 SERVER = ["python", "-c", "import time; print('serves', flush=True); time.sleep(600)"]
 
 
@@ -70,7 +79,8 @@ SERVER = ["python", "-c", "import time; print('serves', flush=True); time.sleep(
 @pytest.mark.parametrize("ps", [1, {"run": SERVER}], ids=["one program", "own server"])
 def test_what_render_writes_for_a_cluster_runs_here_too(yard: Yard, form: str, ps: object) -> None:
     """Without the wait for the names of a cluster, and with the roles that a script finds there by the index."""
-    words = {**BOTH, "ps": ps, "restart": "on-failure", "run": OWN}
+    program = OWN.format(str(yard.folder / "seen"))
+    words = {**BOTH, "ps": ps, "restart": "on-failure", "run": ["python", "-c", program]}
     yard.write("job.yaml", formats.to_yaml(words))
     rendered = yard.tfyard("render", "job.yaml", "--as", form)
     yard.write("rendered.yaml", rendered.stdout)
