@@ -18,6 +18,7 @@ PUBLIC = [
         "JobDeleted",
         "JobFailed",
         "Line",
+        "NotPossible",
         "Run",
         "TfyardError",
         "Usage",

@@ -247,7 +247,7 @@ def test_a_run_is_restarted_stopped_resumed_repeated_and_deleted(folder: Path) -
         again.rerun(worker="x")  # type: ignore[arg-type]
     with pytest.raises(tfyard.Usage, match=r"^name='No': must be lower-case"):
         again.rerun(name="No")
-    with pytest.raises(tfyard.TfyardError, match="whose tasks know each other from the start"):
+    with pytest.raises(tfyard.NotPossible, match="whose tasks know each other from the start"):
         again.scale(worker=3)
     with pytest.raises(tfyard.Usage, match="is not on a volume that is kept"):
         again.get("/elsewhere", to=folder)

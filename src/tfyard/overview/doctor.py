@@ -41,7 +41,7 @@ def version(answer: Manifest, server: str) -> Finding:
 
 
 def definition(crd: Manifest) -> Finding:
-    """Which tool applied the CRD, which versions it serves, and whether it stores the operator's memory."""
+    """The finding about the CRD: its author, the versions that it serves, and whether it stores the memory."""
     served = [each["name"] for each in crd["spec"]["versions"] if each.get("served")]
     managers = {each.get("manager", "") for each in crd["metadata"].get("managedFields") or []}
     ours = sorted(each for each in managers if each.startswith("tfyard"))

@@ -102,7 +102,7 @@ def _local(name: str, search: Search) -> OnMachine:
         run, _ = runs.find(name, Path(home()), search.say, whole=search.is_whole)
         return OnMachine(run, asks_again=search.asks_again)
     except Usage as problem:
-        hint = "" if search.is_local else ", and no cluster is configured (no kubeconfig)"
+        hint = "" if search.is_local else " (no cluster is configured: there is no kubeconfig)"
         raise Usage(f"{problem}{hint}") from None
 
 

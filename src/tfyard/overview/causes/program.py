@@ -94,7 +94,7 @@ class Death(Struct, frozen=True):
 
     @property
     def left_out(self) -> str:
-        """Of code that was submitted; on this machine, its folder is used as it is."""
+        """The hint that files may be left out of submitted code; on this machine, its folder is used as it is."""
         return "" if self.is_local else _LEFT_OUT
 
     def fix(self, there: str, here: str = "") -> str:
