@@ -1,4 +1,4 @@
-"""A proxy in front of the real apiserver that records writes, and delays the creation of pods."""
+"""A proxy in front of the real apiserver that records writes, and delays creates of one kind."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,6 +23,7 @@ class SlowProxy:
         self._server, self._login, self._session, self._delay = access.cluster.server, login, session, delay
         self.slow_path = ""
         """Only writes whose path has this are delayed."""
+        self.slow_kind = "pods"
         self.writes: list[str] = []
 
     @property
@@ -34,7 +35,7 @@ class SlowProxy:
         write = f"{request.method} {request.path}"
         if request.method != "GET" and not any(each in write for each in UNCOUNTED):
             self.writes.append(write)
-            if write.endswith("/pods") and self.slow_path in write:
+            if write.endswith(f"/{self.slow_kind}") and self.slow_path in write:
                 await asyncio.sleep(self._delay)
         with suppress(ConnectionError):  # of a client that is gone
             return await self._forward(request)

@@ -32,8 +32,6 @@ from .reporting import Reporter, log_lost_event, watch_options
 from .worker import Worker
 
 WORKERS = 128
-EVENT_SENDERS = 4
-"""Number of tasks that send events: few, so that pods and statuses get the connections."""
 
 
 class OperatorSettings(Struct, frozen=True, kw_only=True):
@@ -89,8 +87,7 @@ class Operator:
             tasks.create_task(self.informers.run())
             for _ in range(WORKERS):
                 tasks.create_task(self.worker.run())
-            for _ in range(EVENT_SENDERS):
-                tasks.create_task(self.events.run())
+            tasks.create_task(self.events.run())
 
     async def drain(self) -> None:
         """Start no more reconciles; return when those in progress are done and their events are sent."""

@@ -5,7 +5,6 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 
 from tfyard.kube import AlreadyExists, KubeError, requests
@@ -13,8 +12,11 @@ from tfyard.kube.times import timestamp
 from tfyard.model import Event, Job, Manifest
 from tfyard.model.names import CONTROLLER
 
+from .fair_slots import FairSlots
 from .writes import UNREAD, NotLeading, Writer
 
+AT_ONCE = 16
+"""Number of events in flight; a namespace alone has a quarter of them, so that pods and statuses come first."""
 LONGEST_WAIT, CHECK_EVERY = 5.0, 0.05
 """Longest wait of an event while pods and statuses are written, and the interval of checks, in seconds."""
 LONGEST_MESSAGE = 1024
@@ -32,6 +34,7 @@ class EventRecorder:
     ) -> None:
         self._writer, self.is_busy, self._on_lost = writer, is_busy, on_lost
         self._queue: asyncio.Queue[tuple[str, Manifest, float]] = asyncio.Queue()
+        self._slots = FairSlots(AT_ONCE)
         self._recent: dict[str, float] = {}
         """Uid of a job and name of an event -> when it was recorded, the oldest first."""
 
@@ -48,33 +51,36 @@ class EventRecorder:
         self._queue.put_nowait((job.namespace, made, now))
 
     async def run(self) -> None:
-        """Sends events until cancelled; several of these send in parallel."""
-        while True:
-            with suppress(NotLeading):
-                await self._send_next()
+        """Sends events until cancelled; each waits for a slot of its namespace: no tenant delays another."""
+        async with asyncio.TaskGroup() as sending:
+            while True:
+                sending.create_task(self._send_in_turn(*await self._queue.get()))
 
     async def flush(self) -> None:
         """Returns when no event is queued or being sent."""
         await self._queue.join()
 
-    async def _send_next(self) -> None:
-        """Sends one event. If the server does not accept it, that must not fail a job."""
-        namespace, event, since = await self._queue.get()
+    async def _send_in_turn(self, namespace: str, event: Manifest, since: float) -> None:
         try:
-            while self.is_busy() and time.monotonic() - since < LONGEST_WAIT:
-                await asyncio.sleep(CHECK_EVERY)
+            async with self._slots.slot(namespace, job=""):
+                while self.is_busy() and time.monotonic() - since < LONGEST_WAIT:
+                    await asyncio.sleep(CHECK_EVERY)
+                await self._send(namespace, event)
+        finally:
+            self._queue.task_done()
+
+    async def _send(self, namespace: str, event: Manifest) -> None:
+        """Sends one event. If the server does not accept it, that must not fail a job."""
+        try:
             request = requests.create(requests.EVENTS.path(namespace), event)
             await self._writer.send("create", "events", request, UNREAD)
         except AlreadyExists:
             return  # recorded before by another operator, which has ended since
+        except NotLeading:
+            self._recent.pop(_key(event), None)
         except KubeError as problem:
             self._recent.pop(_key(event), None)
             self._on_lost(event, problem)
-        except NotLeading:
-            self._recent.pop(_key(event), None)
-            raise
-        finally:
-            self._queue.task_done()
 
 
 def _key(event: Manifest) -> str:
