@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.logs.metric_lines import LOOKALIKES, REPORTS
 from tfyard.logs.readings import LONGEST, MOST_LINES, SAMPLE, Reading, read_line, read_lines, storable, stored
 
 CASES = {
@@ -76,6 +77,17 @@ CASES = {
 @pytest.mark.parametrize(("line", "expected"), CASES.values(), ids=CASES.keys())
 def test_a_line_is_read(line: str, expected: Reading | None) -> None:
     assert read_line(line) == expected
+
+
+@pytest.mark.parametrize(("line", "expected"), REPORTS.items(), ids=REPORTS.keys())
+def test_what_programs_print_as_they_are_is_read(line: str, expected: Reading) -> None:
+    assert read_line(line) == expected
+    assert list(read_lines(f"before\n{line}\nafter")) == [expected], "in a block, too"
+
+
+@pytest.mark.parametrize("line", LOOKALIKES)
+def test_a_line_that_only_looks_like_metrics_is_none(line: str) -> None:
+    assert read_line(line) is None
 
 
 def test_a_regex_of_the_users_goes_first() -> None:

@@ -1,10 +1,8 @@
 """Metrics read from the log lines of programs, so that programs need not call an API to report their loss.
 
-These lines are understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`, also `step 2520/5000`;
-`Step 480: Cross entropy = 0.142`, `Step 480: Validation accuracy = 85.0% (N=100)`,
-`Final test accuracy = 88.4% (N=353)`; Keras's own `Epoch 2/5` and
-`120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`, also `120/Unknown`; tqdm's
-`Epoch 2/5:  45%|████▌     | 45/100 [00:02<00:02, 20.00it/s, loss=0.3]`; and the user's own regex.
+A line is read if it says where the training is (step, epoch, iteration) and names a metric, if it consists of
+metrics only, or if it is a final result. Progress bars of Keras and tqdm and matches of the user's own regex are
+read, too.
 """
 
 import math
@@ -12,18 +10,14 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))"
+from tfyard.logs.metric_text import METRICS, NUMBER, cleaned, counts, mentions_metric, metric_at, metrics
 
 # Compiled on first use: many runs need none of them.
-_STEP = r"(?i)\b(?:global[_ ])?step[:= ]\s*(\d+)\b(?:/(\d+)\b)?"
-_PAIR = rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])"
 _EPOCH = r"\s*Epoch (\d+)/(\d+)"
 _KERAS = rf"\s*(\d+)/(?:(\d+)|Unknown)\s.*?\b\w+: (?:{NUMBER})"
-_TQDM = r"\| *(\d+)/(\d+) \[[\d:]+<(.*)"
+_TQDM = r"(?:\bEpoch (\d+)(?:/(\d+))?.*)?\| *(\d+)/(\d+) \[[\d:]+<(.*)"
 _FINAL = r"(?i)\b(?:final|held-out|test)\b"
-_KNOWN = r"(?i)loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1"
 # Keras 3 colours its progress bar even without a terminal.
 _COLOUR = r"\x1b(?:\[[0-9;:]*m)?"
 
@@ -31,7 +25,7 @@ LONGEST = 2_000
 """Maximum length of a line that is read: longer ones are data, not a report."""
 SAMPLE, MOST_LINES = 20, 1_000
 """Of a flood, the last twentieth of each block is read; of any block, at most 1000 reports."""
-_WORDS = ("step", "epoch", "eta:", "%|", "final", "held-out", "test")
+_WORDS = (*METRICS, "step", "epoch", "eta:", "%|")
 """Every line that is understood has one of these words."""
 COUNTS = ("step", "total", "epoch", "epochs")
 """Fields of a reading besides its metrics, and reserved names of groups in the user's regex."""
@@ -61,7 +55,7 @@ def read_lines(
 
 
 def _candidates(text: str, pattern: re.Pattern[str] | None) -> Iterator[str]:
-    lower = text.lower() if any(sign in text for sign in ":=/") else ""
+    lower = text.lower()
     words = [word for word in _WORDS if word in lower]
     if words or pattern is not None:
         for line in text.split("\n"):
@@ -77,32 +71,36 @@ def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | No
         return None
     if pattern is not None and (match := pattern.search(line)):
         return _from_groups(match.groupdict())
-    return _from_bar(line) or _from_text(line)
+    return _from_bar(line) or _from_text(line) or _header(line)
 
 
 def _from_bar(line: str) -> Reading | None:
     """The reading of a progress bar of tqdm or Keras."""
-    epoch = re.match(_EPOCH, line)
-    header = Reading(epoch=int(epoch[1]), epochs=int(epoch[2])) if epoch else None
-    if tqdm := re.search(_TQDM, line):
-        step, total, values = int(tqdm[1]), int(tqdm[2]), _pairs(tqdm[3])
-        return replace(header or Reading(), step=step, total=total, values=values)
-    if header:
-        return header
+    if "%|" in line and (tqdm := re.search(_TQDM, line)):
+        epoch, epochs, step, total = (int(text) if text else None for text in tqdm.groups()[:4])
+        return Reading(epoch=epoch, epochs=epochs, step=step, total=total, values=metrics(tqdm[5])[0])
     if keras := re.match(_KERAS, line):
-        return Reading(step=int(keras[1]), total=int(keras[2]) if keras[2] else None, values=_pairs(line))
+        return Reading(step=int(keras[1]), total=int(keras[2]) if keras[2] else None, values=metrics(line)[0])
     return None
 
 
 def _from_text(line: str) -> Reading | None:
-    step = re.search(_STEP, line)
-    if step is None and not re.search(_FINAL, line):
+    if not mentions_metric(line):
         return None
-    values = _pairs(line[step.end() :] if step else line)
-    if not values:
-        return None
-    total = int(step[2]) if step and step[2] else None
-    return Reading(values=values, step=int(step[1]) if step else None, total=total)
+    text = cleaned(line)
+    values, position = metric_at(text)
+    if values:
+        return Reading(values=values, **position)
+    position, rest = counts(text)
+    values, nothing_else = metrics(rest)
+    is_report = position or nothing_else or re.search(_FINAL, line)
+    return Reading(values=values, **position) if values and is_report else None
+
+
+def _header(line: str) -> Reading | None:
+    """The line with which Keras begins an epoch."""
+    epoch = re.match(_EPOCH, line)
+    return Reading(epoch=int(epoch[1]), epochs=int(epoch[2])) if epoch else None
 
 
 def without_colours(line: str) -> str:
@@ -118,20 +116,6 @@ def stored(row: dict[str, object]) -> dict[str, float]:
     """The reverse of `storable`; values that are not numbers are dropped."""
     numbers = {name: _float(value) for name, value in row.items() if isinstance(value, str | float | int)}
     return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _pairs(text: str) -> dict[str, float]:
-    values = {}
-    for name, number, percent in re.findall(_PAIR, text):
-        key = _name(name)
-        if re.search(_KNOWN, key):
-            values[key] = float(number) / (100 if percent else 1)
-    return values
-
-
-def _name(text: str) -> str:
-    """The last words before the separator: `1s 2ms/step - val_loss` is val_loss."""
-    return text.rpartition(" - ")[2].rpartition("INFO ")[2].strip().lower()
 
 
 def _from_groups(groups: dict[str, str | None]) -> Reading | None:
