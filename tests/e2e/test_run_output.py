@@ -112,6 +112,33 @@ def test_metrics_are_read_from_the_lines_and_kept(yard: Yard) -> None:
     assert rows[-1]["cost"] == 2.5
 
 
+SUMMARIES = """
+import pathlib, sys, time
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+writer = EventFileWriter("summaries/train")
+for step in range(3):
+    value = Summary.Value(tag="epoch_loss", simple_value=1 / (step + 1))
+    writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=[value])))
+    writer.flush()
+    while step == 0 and not list(pathlib.Path(sys.argv[1]).glob("runs/*/metrics.jsonl")):
+        time.sleep(0.05)  # until the file has been found, which only a long training can be sure of
+writer.close()
+"""
+
+
+def test_a_program_that_only_writes_summaries_has_metrics(yard: Yard) -> None:
+    (yard.folder / "summaries.py").write_text(SUMMARIES)
+    done = yard.tfyard("run", "summaries.py", "-o", "json", "--", str(yard.folder / ".tfyard"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    metrics = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "metric"]
+    assert [(each["task"], each["epoch"], each["values"]) for each in metrics] == [
+        ("worker-0", epoch, {"loss": pytest.approx(1 / epoch)}) for epoch in (1, 2, 3)
+    ]
+    assert "epochs 1 to 3" in yard.tfyard("metrics", "@latest").stdout
+
+
 def test_the_summary_shows_each_task_the_reason_and_the_loss(yard: Yard) -> None:
     script = "for i in range(20): print(f'Step: {i}, loss: {20 - i}')\nraise SystemExit('out of ideas')"
     yard.job(script, worker=1)

@@ -203,6 +203,8 @@ class RunLogReader:
         self._times: dict[ContainerStarted, TimeIndex] = {}
         self._noticed = 0.0
         self._epochs = Epochs()
+        self._printing: set[str] = set()
+        """Tasks that print metrics."""
 
     def open(self, started: "ContainerStarted") -> None:
         self._epochs.forget(started.log_name)
@@ -229,6 +231,12 @@ class RunLogReader:
             self._emit(follower.read())
         return any(follower.is_behind for follower in self._followers.values())
 
+    def report(self, task: str, at: float, reading: Reading) -> None:
+        """Takes a metric from a task's summaries, unless the task prints metrics: they would be the same."""
+        if task not in self._printing:
+            self._directory.append("metrics.jsonl", _row(task, reading, at))
+            self._emit_metric(task, reading)
+
     def _emit(self, parts: Iterable[Found]) -> None:
         for item in parts:
             if isinstance(item, FileLines):
@@ -244,7 +252,10 @@ class RunLogReader:
         self._watch(run_events.Log(lines.source, lines.text))
         parsed = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
         readings = [self._epochs.place(lines.source, reading) for reading in parsed]
-        self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
+        now = time.time()
+        self._directory.append("metrics.jsonl", *(_row(lines.source, reading, now) for reading in readings))
+        if any(reading.values for reading in readings):
+            self._printing.add(lines.source)
         for reading in readings:
             self._emit_metric(lines.source, reading)
 
@@ -252,6 +263,6 @@ class RunLogReader:
         self._watch(run_events.Metric(task=task, **asdict(reading), unfinished=unfinished))
 
 
-def _row(task: str, reading: Reading) -> dict[str, object]:
+def _row(task: str, reading: Reading, at: float) -> dict[str, object]:
     counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
-    return {**storable(reading.values), "at": time.time(), "task": task, "step": None, **counts}
+    return {**storable(reading.values), "at": at, "task": task, "step": None, **counts}

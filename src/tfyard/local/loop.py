@@ -12,6 +12,7 @@ from tfyard.backends.local.node import ContainerEnded, ContainerStarted, LineBeg
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import PREEMPTED, RESTARTED, LocalRunner
 from tfyard.backends.local.store import LocalStore
+from tfyard.local.event_files import EventFiles
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.logs import RunLogReader
 from tfyard.local.machine import Machine
@@ -26,6 +27,7 @@ from tfyard.planner import cleanup
 from tfyard.spine import reconcile
 
 READ_LOGS_EVERY = 0.1
+READ_SUMMARIES_EVERY = 1.0
 SHOW_WAIT_AFTER = 1.0
 """Seconds until the wait for the last tasks is shown; most tasks stop at once."""
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
@@ -61,6 +63,7 @@ class Loop:
         self._store = LocalStore(directory, self._on_job_event, prepared.memory)
         self._runner = LocalRunner(self.node, self._store, prepared.site, self._adapt)
         self._logs = RunLogReader(directory, watch, prepared.pattern, for_screen=for_screen)
+        self._event_files = EventFiles()
         self._rehearsals = Rehearsals(self._runner, self._warn)
         self.interrupts = 0
         self._phase = ""
@@ -100,7 +103,7 @@ class Loop:
                 self.node.later(rehearsal.after, partial(self._rehearsals.evict, rehearsal))
             for name, command in helpers.items():
                 await self.node.engine.start(name, command, self._machine.directory / f"{name}.log")
-            reading = asyncio.create_task(self._read_logs())
+            reading = asyncio.gather(self._read_logs(), self._read_summaries())
             try:
                 await self._keep_going()
                 await self._stop_all()
@@ -109,6 +112,7 @@ class Loop:
                 await asyncio.gather(reading, return_exceptions=True)
                 while self._logs.read():
                     pass
+                self._event_files.close()
 
     async def _keep_going(self) -> None:
         while not self.interrupts:
@@ -150,6 +154,18 @@ class Loop:
             is_behind = self._logs.read()
             await asyncio.sleep(0 if is_behind else READ_LOGS_EVERY)
 
+    async def _read_summaries(self) -> None:
+        while True:
+            await asyncio.sleep(READ_SUMMARIES_EVERY)
+            tasks = self._runner.tasks()
+            self._event_files.find({pid: tasks[uid] for pid, uid in self.node.sessions().items()})
+            self._report_summaries()
+
+    def _report_summaries(self, task: str | None = None) -> None:
+        """Reports new metrics of all tasks, or the last ones of a task that has ended."""
+        for metric in self._event_files.read(task):
+            self._logs.report(*metric)
+
     def _adapt(self, pod: Manifest, task: Task) -> Manifest:
         return self._machine.attach(self._machine.adapted(pod, task), task, self.node)
 
@@ -184,6 +200,7 @@ class Loop:
             self._watch(run_events.Started(event.log_name, event.start, str(event.log)))
         elif isinstance(event, ContainerEnded):
             self._logs.close(event.started)
+            self._report_summaries(event.started.log_name)
             name, exit, why = event.started.log_name, event.exit, self._why_stopped(event)
             self._watch(run_events.Ended(name, exit.code, event.reason, exit.cpu, exit.peak, why))
             self._hint(event)

@@ -81,6 +81,10 @@ class Engine:
         """Process ID, while it runs."""
         return self._processes.pids.get(process.id)
 
+    def pids(self) -> dict[str, int]:
+        """Id -> process ID of each process that runs."""
+        return {**self._processes.pids}
+
     def signal_all(self, number: signal.Signals) -> None:
         for process in [*self._running.values()]:
             self.signal(process, number)

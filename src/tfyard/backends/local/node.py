@@ -265,6 +265,11 @@ class LocalNode:
         if uid in self.pods and len(beside) == 1:
             self.on_event(LineBegun(self.pods[uid].last_start(container), line))
 
+    def sessions(self) -> dict[int, str]:
+        """Process that leads a session -> uid of its pod, for each container that runs."""
+        pods = ((pid, id.split("/")[1] if "/" in id else "") for id, pid in self.engine.pids().items())
+        return {pid: uid for pid, uid in pods if uid in self.pods}
+
     def _measured(self, uses: dict[str, Use]) -> None:
         """Adds up the use of processes by pod, and reports it."""
         pods: dict[str, Use] = {}

@@ -1,7 +1,7 @@
 """Run directories: `.tfyard/runs/<job>-<time>/`, with everything about a run.
 
 job.yaml         the job as it ran          decisions.jsonl  every decision that changed something
-status.json      its status                 metrics.jsonl    metrics, read from the logs
+status.json      its status                 metrics.jsonl    metrics, of logs and summaries
 run.json         when, how it ended         logs/            one file per start of a container, and when it grew
 asked.json       with which options         work/            what containers without a working directory wrote
 control          a socket, while it runs    source/          programs of notebook cells
