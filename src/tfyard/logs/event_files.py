@@ -1,7 +1,7 @@
 """TensorFlow's event files (summaries), decoded without TensorFlow: only scalars, which are metrics.
 
-An event file is a sequence of records: length (8 bytes), checksum (4), a protocol buffer `Event`, checksum (4). The
-numbers of fields below are those of TensorFlow's event.proto, summary.proto and tensor.proto.
+An event file is a sequence of records: length (8 bytes), checksum (4), a protocol buffer `Event`, checksum (4).
+The numbers of fields below are those of TensorFlow's event.proto, summary.proto and tensor.proto.
 """
 
 import re
@@ -57,7 +57,7 @@ class EventFileDecoder:
 
 
 def reading(scalar: Scalar, folder: str) -> Reading | None:
-    """The metric of a scalar, named as Keras prints it; `folder`: name of the folder of its file. None: it is not a
+    """The metric of a scalar, named as Keras prints it; `folder`: name of the folder of its file. None: it is no
     metric, but a learning rate or the like."""
     tag = scalar.tag.lower()
     name = tag.removeprefix(_EPOCH)
