@@ -7,3 +7,5 @@ PROGRAMS = {
     "alice/tf-mnist:gpu": HERE / "workshop_image.py",
     "wbuchwalter/sample:latest": HERE / "workshop_image.py",
 }
+BARE = "example/bare:1"
+"""An image with Python, and without pip."""

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.cluster.clusters import GPUS, Cluster, until
-from tests.cluster.images import PROGRAMS
+from tests.cluster.images import BARE, PROGRAMS
 from tests.dockerfile import build, settings
 from tfyard import __version__
 from tfyard.controlplane.binaries import MissingBinaries
@@ -105,6 +105,7 @@ class RealNode(Cluster):
         build(folder / "built")
         shutil.move(folder / "built/opt", folder / "operator/opt/tfyard")
         own = self.node.images
+        own.name(BARE, images.base("python"))
         own.name(OPERATOR, images.base("python").on_top(own.layer(folder / "operator"), **settings()))
         for name, program in PROGRAMS.items():
             root = folder / program.stem

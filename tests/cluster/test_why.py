@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.clusters import Cluster, until
+from tests.cluster.clusters import Cluster, Registry, until
+from tests.cluster.images import BARE
 from tests.cluster.jobs import Jobs
 from tests.cluster.troubles import Situation, Troubles
 from tfyard.model import Manifest
@@ -194,6 +195,17 @@ def test_packages_that_cannot_be_installed_are_told_and_the_job_runs_when_their_
     jobs.tfyard("delete", "packaged", "-y")
     jobs.submit(PACKAGED)
     jobs.until_phase("packaged", "Succeeded")
+
+
+def test_an_image_that_cannot_install_packages_is_told_and_not_their_file(
+    jobs: Jobs, registry: Registry
+) -> None:
+    (jobs.folder / "packages.txt").write_text("")
+    jobs.submit(PACKAGED.replace("example/train:1", BARE))
+    jobs.until_phase("packaged", "Failed")
+    told = jobs.tfyard("why", "packaged").out.splitlines()
+    assert "the image has no pip: the packages of /code/packages.txt cannot be installed" in told[0]
+    assert told[1].startswith("fix: job file: an `image:` that has pip; or build the packages into the image")
 
 
 CUT = """

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import venv
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,6 +65,18 @@ def test_a_failed_installation_is_reported_and_leaves_no_layer(tmp_path: Path) -
     assert done.returncode == 1
     assert done.stderr.endswith(f"pip could not install the packages of {file} (exit code 1)\n")
     assert list((tmp_path / "layers").iterdir()) == []
+
+
+@pytest.mark.processes
+def test_an_image_without_pip_is_told(tmp_path: Path) -> None:
+    venv.create(tmp_path / "image", symlinks=True)
+    (tmp_path / "layers").mkdir()
+    file = tmp_path / "requirements.txt"
+    file.write_text("")
+    command = [tmp_path / "image" / "bin" / "python", SCRIPT, file, tmp_path / "layers", "one"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"the image has no pip: the packages of {file} cannot be installed\n")
 
 
 def template(**container: object) -> Manifest:

@@ -1,8 +1,8 @@
 """OCI images made of folders, without Docker, in the form that registry.py serves.
 
 Three bases are made once and kept in the cache: `python` (Debian with Python 3.11), `tensorflow` (on it, the
-TensorFlow of this environment, TensorBoard and Jupyter), and `busybox`. A node has a folder of its own with links
-to them, and whatever its tests add."""
+TensorFlow of this environment, TensorBoard, Jupyter and pip), and `busybox`. A node has a folder of its own with
+links to them, and whatever its tests add."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ RECIPE = "1"
 """Raised when the functions that make the bases change."""
 SUITE, PYTHON = "bookworm", "python3.11"
 DEBIAN = ("python3", "ca-certificates", "iproute2", "procps")
-PACKAGES = ("tensorflow", "tensorboard", "jupyter_server")
+PACKAGES = ("tensorflow", "tensorboard", "jupyter_server", "pip")
 LEFT_OUT = ("var/cache/apt/", "var/lib/apt/lists/", "usr/share/doc/", "usr/share/locale/", "dev/")
 
 

@@ -260,6 +260,28 @@ def test_an_init_container_that_failed_is_named_with_what_its_log_says() -> None
     assert found.sentence == "worker-0 ended with exit code 3: there is no data (its init container prepare)"
 
 
+NO_PIP = """\
+/usr/bin/python3: No module named pip
+the image has no pip: the packages of /code/needs.txt cannot be installed
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (NO_PIP, "job file: an `image:` that has pip; or build the packages into the image"),
+        ("pip could not install the packages of /code/needs.txt (exit code 1)", "correct the file"),
+    ],
+)
+def test_packages_that_were_not_installed_are_corrected_where_it_failed(text: str, fix: str) -> None:
+    done = {"exitCode": 1, "reason": "Error", "message": text, "finishedAt": stamp(ago(minutes=1))}
+    waiting = container({"waiting": {"reason": "PodInitializing"}}, "Failed")
+    step = [{"name": "tfyard-packages", "image": "example/train:1", "state": {"terminated": done}}]
+    found = why(job(pod(status={**waiting, "initContainerStatuses": step}), status=FAILED))
+    assert "(its init container tfyard-packages, which installs the packages)" in found.sentence
+    assert found.causes[0].fix.startswith(fix)
+
+
 PROBED = (
     Role(
         name="Worker",

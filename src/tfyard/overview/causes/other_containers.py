@@ -18,6 +18,11 @@ OWN = {
     PACKAGES_VOLUME: ("which installs the packages", "correct the file that `requirements:` names"),
 }
 """Init containers that tfyard adds -> what each does, and the fix if it fails. Image and memory are the job's."""
+_NO_PIP = "the image has no pip"
+"""Words of the script that installs the packages."""
+_WITH_PIP = (
+    "job file: an `image:` that has pip; or build the packages into the image, without `requirements:`"
+)
 _OF_THE_JOB = ("out-of-memory", "image-pull", "command")
 """Kinds for which the fix of the training container holds for an init container of tfyard, too."""
 _FIXES = {
@@ -60,6 +65,8 @@ def _told(cause: Cause, kind: str, name: str) -> Cause:
 
 
 def _fix(cause: Cause, kind: str, name: str) -> str:
+    if name in OWN and _NO_PIP in cause.sentence:
+        return _WITH_PIP
     if name in OWN:
         return cause.fix if cause.kind in _OF_THE_JOB else OWN[name][1]
     if cause.fix and "`" not in cause.fix and "job file" not in cause.fix:

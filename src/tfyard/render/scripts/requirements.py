@@ -19,7 +19,7 @@ def constraints(named):
     found = subprocess.Popen([*pip, "list", "--format=freeze"], stdout=subprocess.PIPE)
     lines = found.communicate()[0].decode().splitlines(True)
     if found.returncode:
-        sys.exit("the image has no pip, which installs the packages of {}".format(file))
+        sys.exit("the image has no pip: the packages of {} cannot be installed".format(file))
     return [line for line in lines if "==" in line and normal(line.split("==")[0]) not in named]
 
 
