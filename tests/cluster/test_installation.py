@@ -2,9 +2,12 @@
 
 import base64
 import json
+import os
 import re
 import shlex
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,6 +209,37 @@ def test_tfyard_install_waits_for_a_leader_of_its_own_and_uninstall_leaves_nothi
     found = box.get(kinds, "-n", "tfyard")["items"]
     assert [each["metadata"]["name"] for each in found] == ["default"], "the ServiceAccount of each namespace"
     assert len(box.get("-A", "tfjobs")["items"]) == 3
+
+
+def holder(box: Cluster) -> str:
+    """Empty between two leaders."""
+    return str(box.get("lease", "tfyard-operator", "-n", "tfyard")["spec"].get("holderIdentity") or "")
+
+
+def submitted_until_another_leads(box: Cluster, before: str, file: Path) -> list[str]:
+    """The names of the jobs."""
+    names: list[str] = []
+    while not names or holder(box) in ("", before):
+        names.append(f"train-{len(names)}")
+        done = on(box, "submit", str(file), "--name", names[-1], "-n", "team-a")
+        assert done.code == 0, done.err
+    return names
+
+
+@pytest.mark.parametrize("end", ["deleted", "killed"])
+def test_jobs_are_submitted_while_the_leader_changes_and_the_next_one_runs_them(
+    box: Cluster, tmp_path: Path, end: str
+) -> None:
+    install(box, "--replicas=2")
+    (tmp_path / "train.yaml").write_text(job("true"))
+    before, pod = holder(box), leader(box)
+    if end == "deleted":
+        box.kubectl("delete", "pod", pod, "-n", "tfyard", "--wait=false")
+    else:
+        os.kill(box.program_of(pod), signal.SIGKILL)
+    for name in submitted_until_another_leads(box, before, tmp_path / "train.yaml"):
+        until(lambda: has_succeeded(box, "team-a", f"tfjob/{name}"))  # noqa: B023
+    assert on(box, "uninstall").code == 0
 
 
 def test_a_release_with_roles_in_two_namespaces_works_and_is_left_to_helm(helm: Helm, box: Cluster) -> None:

@@ -82,3 +82,13 @@ def test_no_line_is_lost_or_doubled_when_a_program_is_started_again(
     ends = [row for row in rows if row.get("event") == "ending" or row.get("text") == "run 2 line 99"]
     assert any("run 2 line 99" in row.get("message", row.get("text", "")) for row in ends), ends
     assert [row["text"] for row in rows if row.get("text", "").startswith("run 3")] == runs[200:]
+
+
+def test_the_log_of_a_program_that_is_out_of_retries_stays(jobs: Jobs) -> None:
+    """Its pod backs off at the end of the job: a kubelet calls it running."""
+    submit(jobs, "print('try', flush=True)\nraise SystemExit(3)\n", "on-failure\nretries: 1")
+    jobs.until_phase("first", "Failed")
+    done = jobs.tfyard("logs", "first", "-f")
+    assert (done.code, done.out) == (3, "try\n"), done.err
+    jobs.kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "pod/first-worker-0", "--timeout=60s")
+    assert jobs.kubectl("logs", "first-worker-0") == "try\n"
