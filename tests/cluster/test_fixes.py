@@ -144,3 +144,4 @@ def test_without_an_operator_and_with_one_that_is_scaled_to_zero(empty: Cluster,
             jobs.until_phase("later", "Succeeded")
         finally:
             empty.tfyard("uninstall", "--crds", "--force")
+            empty.kubectl("delete", "namespace", "tfyard", "--ignore-not-found")
