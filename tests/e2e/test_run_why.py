@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -94,6 +95,23 @@ def test_an_init_container_that_fails_is_named_and_its_log_is_shown(yard: Yard) 
     assert logs.stdout.splitlines() == ["looking", "there is no data"]
     assert "its init container prepare failed (exit code 3)" in logs.stderr
     assert "Error in init container prepare" in yard.tfyard("describe", "--local", "t").stdout
+
+
+def test_an_init_container_that_does_not_end_is_named_while_it_runs(yard: Yard) -> None:
+    step = {"name": "prepare", "image": "example/train:1", "command": ["sh", "-c", "echo looking; sleep 600"]}
+    yard.job("print('trained')", worker=2, overlay={"spec": {"initContainers": [step]}})
+    running = yard.start("run", "job.yaml")
+    wait_until(lambda: yard.tfyard("why", "--local", "@latest").returncode == 3, "it is told")
+    told = yard.tfyard("why", "--local", "@latest").stdout.splitlines()
+    waits = "worker-0 and worker-1 wait for the init container prepare to end; it has run for "
+    assert told[0].startswith(waits), told
+    assert re.search(r"`tfyard logs t-\S+ --local`$", told[1]), told
+    assert "looking" in " ".join(told[2:])
+    described = yard.tfyard("describe", "--local", "@latest").stdout
+    assert re.search(r"worker-1 +1 +Preparing .*in init container prepare", described), described
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=60)
+    assert "it was interrupted" in yard.tfyard("why", "--local", "@latest").stdout, out
 
 
 def test_each_task_of_a_run_that_failed_is_listed_by_how_it_ended_itself(yard: Yard) -> None:

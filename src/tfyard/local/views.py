@@ -1,7 +1,9 @@
 """A run on this machine, as `describe`, `events` and `top` show it."""
 
+import re
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -76,6 +78,16 @@ def _earlier(status: Status) -> list[Attempt]:
 
 def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
     """Last start of the task. Without times of its own, it gets those of the run if it is the only start."""
+    if task.preparing:
+        at = began(run, task.name, task.preparing)
+        return Attempt(
+            task=task.name,
+            attempt=task.starts,
+            state=task.outcome,
+            scheduled=at,
+            started=at,
+            container=task.preparing,
+        )
     times = TimeIndex(run.path / "logs" / f"{task.name}.{task.starts}.log").load()
     is_only = task.starts == 1
     return Attempt(
@@ -86,6 +98,19 @@ def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
         finished=_time(times.ended) or (record.ended if is_only else None),
         exit_code=task.exit_code,
     )
+
+
+def began(run: RunDirectory, task: str, container: str) -> datetime | None:
+    """When a container of a task was started last."""
+    log = last_log(run, task, container)
+    return _time(TimeIndex(log).load().began) if log else None
+
+
+def last_log(run: RunDirectory, task: str, container: str = "") -> Path | None:
+    """Log of the last start of the task's program, or of one of its other containers."""
+    name = re.escape(f"{task}.{container}" if container else task)
+    paths = [path for path in run.logs(task) if re.fullmatch(rf"{name}\.\d+\.log", path.name)]
+    return paths[-1] if paths else None
 
 
 def _time(written: int) -> datetime | None:

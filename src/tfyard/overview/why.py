@@ -113,6 +113,7 @@ def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 def _waits(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     causes = [cause for pod in evidence.tasks if (cause := _wait_of(evidence, pod, now))]
+    causes += [other_containers.of_preparation(evidence, step, now) for step in evidence.preparing]
     yield from causes or _noted(evidence)
 
 
