@@ -335,6 +335,35 @@ def test_a_peer_that_never_connects_is_named(yard: Yard) -> None:
     assert (found.code, found.sentence) == (3, "worker-0 waits for worker-1 to connect")
 
 
+SERVED = """
+import json, os, time
+cluster = json.loads(os.environ["TF_CONFIG"])
+task = cluster["task"]
+if task["type"] == "ps":
+    print("loading", flush=True)
+    time.sleep(600)
+import tensorflow as tf
+if task["type"] == "worker":
+    tf.distribute.Server(cluster["cluster"], job_name="worker", task_index=task["index"]).join()
+tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.long
+def test_a_parameter_server_that_does_not_serve_is_named_after_two_minutes(yard: Yard) -> None:
+    def waits() -> bool:
+        age(yard, minutes=3)
+        return any(cause.kind == "peers" for cause in why(yard).causes)
+
+    with running(yard, SERVED, chief=1, worker=1, ps=1):
+        wait_until(waits, "it says whom it waits for", TIMEOUT)
+        found = why(yard)
+    told = "no TensorFlow server of ps-0 has started yet, so chief-0 and worker-0 cannot go on"
+    assert (found.code, found.sentence) == (3, told)
+    assert found.causes[0].evidence[0].text == "loading"
+
+
 @pytest.mark.tensorflow
 @pytest.mark.long
 def test_a_lost_peer_comes_after_what_ended_the_peer(yard: Yard) -> None:

@@ -119,6 +119,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     """What else could not be read, and why."""
     pods: tuple[PodDetails, ...] | Unreadable = NOT_ASKED
+    former: tuple[PodDetails, ...] = ()
+    """Pods of a job that had the same name: theirs are not free before they have ended."""
     events: tuple[EventView, ...] | Unreadable = NOT_ASKED
     nodes: tuple[NodeView, ...] | Unreadable = NOT_ASKED
     neighbours: tuple[PodDetails, ...] | Unreadable = NOT_ASKED

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tfyard.model.names import CODE_VOLUME, PACKAGES_VOLUME
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut
+from tfyard.overview.causes import leaving
 from tfyard.overview.evidence import End, Evidence, Preparation
 from tfyard.overview.wording import age
 from tfyard.views.pods import PodDetails
@@ -35,7 +36,8 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     """Causes of tasks that run."""
     for pod in () if evidence.status.is_finished else evidence.running:
         yield from _sidecars(pod)
-        yield from _not_ready(evidence, pod, now)
+        if not leaving.unseen(evidence, pod):
+            yield from _not_ready(evidence, pod, now)
 
 
 # --- init containers
