@@ -32,7 +32,7 @@ _CONNECTING = r"Waiting for \d+/\d+ tasks to connect"
 """Message of TensorFlow's coordination service, which then lists some of the missing tasks."""
 _CONNECTED = r"Barrier\(WaitForAllTasks.* has passed"
 _SERVES = "Started server with target"
-"""Message of TensorFlow when a task can be reached by its peers; a coordinator that waits for one prints nothing."""
+"""Message of TensorFlow when peers can reach a task; a coordinator that waits for one prints nothing."""
 _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
 _NCCL = (
     r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|NCCL operation .* failed"
@@ -131,7 +131,7 @@ def _stragglers(log: str) -> list[str]:
 
 
 def _unserved(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    """The cause of a job whose parameter servers run and do not serve, while all others wait in silence for them."""
+    """The cause of a job whose parameter servers run and do not serve, while all others wait in silence."""
     up = {task: log for task, log in evidence.logs.items() if task in evidence.up}
     missing = sorted(task for task in up if task.startswith(SERVERS) and _SERVES not in up[task].text)
     serving = sorted(task for task in up if _SERVES in up[task].text)
