@@ -105,14 +105,13 @@ class OnCluster:
 
     def spec(self) -> str:
         from tfyard import formats
-        from tfyard.remote import views
+        from tfyard.remote.given import given
 
         manifest = self.manifest()
         applied = {key: value for key, value in manifest.items() if key in APPLIED}
         text = f"# as applied: with the defaults of the server\n{formats.to_yaml(applied)}"
-        if submitted := views.given(manifest):
-            by, document = submitted
-            text = f"# as given (by {by})\n{formats.to_yaml(document)}---\n{text}"
+        if submitted := given(manifest):
+            text = "\n".join((*submitted.lines(), "---", text))
         return text
 
     def code(self, helper: HelperOptions) -> list[str]:
