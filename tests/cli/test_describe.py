@@ -263,5 +263,5 @@ def test_a_run_is_described_in_the_same_words(tmp_path: Path) -> None:
     )
     both = json.loads(tfyard("why", "train", "other", "--local", "-o", "json", cwd=tmp_path).out)
     assert [answer["code"] for answer in both] == [1, 1]
-    assert "TFJobFailed" in tfyard("events", "train", "--local", "--warnings", cwd=tmp_path).out
+    assert "Warning   Failed" in tfyard("events", "train", "--local", "--warnings", cwd=tmp_path).out
     assert tfyard("describe", "train", "--local", "--spec", cwd=tmp_path).out.splitlines()[1] == "name: train"

@@ -23,7 +23,7 @@ from tfyard.model import Decision, Event, Job, Manifest, Status, Task, preparati
 from tfyard.node.logs import tail
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.cause import named
-from tfyard.overview.wording import waiting
+from tfyard.overview.wording import on_this_machine, waiting
 from tfyard.planner import cleanup
 from tfyard.spine import reconcile
 
@@ -181,7 +181,8 @@ class Loop:
         if status.phase != self._phase:
             self._phase = status.phase
             condition = status.condition(status.phase)
-            self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
+            text = on_this_machine(condition.message) if condition else ""
+            self._watch(run_events.Phase(status.phase, text))
         rewritten = self.node.rewritten_paths()
         if rewritten and not self._has_reported_rewriting:
             self._has_reported_rewriting = True
@@ -194,7 +195,7 @@ class Loop:
 
     def _on_job_event(self, event: Event) -> None:
         if event.type == "Warning" and not self.status.is_finished:
-            self._warn(event.message)
+            self._warn(on_this_machine(event.message))
 
     def _warn(self, text: str) -> None:
         self._watch(run_events.Note("warning", text))

@@ -25,6 +25,7 @@ from tfyard.overview.job_view import JobView, ToldEvent, outputs
 from tfyard.overview.progress import total_steps
 from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.top import TaskUse
+from tfyard.overview.wording import on_this_machine
 
 
 def view(run: RunDirectory, record: RunRecord) -> JobView:
@@ -57,7 +58,8 @@ def job_of(run: RunDirectory) -> Job | None:
 
 def events(run: RunDirectory) -> list[ToldEvent]:
     decisions = [msgspec.convert(row, _Decision) for row in run.rows("decisions.jsonl")]
-    return [_told(event, decision.at) for decision in decisions for event in decision.events]
+    about = f"{runs.KIND}/{run.path.name}"
+    return [_told(event, decision.at, about) for decision in decisions for event in decision.events]
 
 
 class _Decision(Struct, frozen=True):
@@ -65,9 +67,10 @@ class _Decision(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def _told(event: Event, at: datetime) -> ToldEvent:
-    recorded = RecordedEvent(type=event.type, reason=event.reason, message=event.message, at=at)
-    return ToldEvent(event=recorded)
+def _told(event: Event, at: datetime, about: str) -> ToldEvent:
+    reason, message = event.reason.removeprefix("TFJob"), on_this_machine(event.message)
+    recorded = RecordedEvent(type=event.type, reason=reason, message=message, at=at)
+    return ToldEvent(event=recorded, about=about)
 
 
 def _earlier(status: Status) -> list[Attempt]:

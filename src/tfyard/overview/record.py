@@ -7,6 +7,7 @@ from msgspec import Struct
 from tfyard.errors import Interrupted
 from tfyard.model import Ending, Job, Status, Task, preparations
 from tfyard.model.run_events import Ended, RunEvent, Started
+from tfyard.overview.wording import on_this_machine
 from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
@@ -79,7 +80,7 @@ class Recorder:
             ended=ended,
             phase=self.stopped_as if is_interrupted else status.phase or "Running",
             exit_code=None if ended is None else exit_code(status, interrupts),
-            message=status.failure.message if status.failure else "",
+            message=on_this_machine(status.failure.message) if status.failure else "",
             tasks=tuple(self._task(task, status) for task in self.job.tasks()),
             expires=None if ended is None else expiry(self.job, ended),
             pid=self.pid if ended is None else 0,
