@@ -39,8 +39,8 @@ USAGE = """%%tfyard [FILE.py] [WORD=VALUE ...] [OPTION ...] [--background] [-- A
 Run the cell on this machine, each task as a real process. Its lines are printed until it ends; interrupting the
 cell stops the run. The value of the cell is the Run, which keeps its own copy of the cell in the folder `source`.
 With FILE.py, the cell is written to that file, too. OPTION is one of `tfyard run`: --chief N, --worker N, --ps N,
---evaluator N, --set ROLE=N, --env K=V, --name, --restart, --retries, --deadline, --memory, --tf1, --python, --mount,
---tensorboard, --metric, --share-gpus, --kill.
+--evaluator N, --set ROLE=N, --env K=V, --name, --restart, --retries, --deadline, --memory, --tf1, --python,
+--mount, --tensorboard, --metric, --share-gpus, --kill.
 
     %%tfyard worker=2                            two workers
     %%tfyard train.py worker=2 --env LR=0.01     written to train.py; LR is set for each task
