@@ -21,7 +21,7 @@ from tfyard.node.orphans import owner
 from tfyard.node.usage import ResourceUse, measure
 from tfyard.overview import metrics
 from tfyard.overview.attempts import Attempt, failed, merged, remembered
-from tfyard.overview.job_view import JobView, ToldEvent, outputs
+from tfyard.overview.job_view import OF_RUNS, JobView, ToldEvent, outputs
 from tfyard.overview.progress import total_steps
 from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.top import TaskUse
@@ -58,7 +58,7 @@ def job_of(run: RunDirectory) -> Job | None:
 
 def events(run: RunDirectory) -> list[ToldEvent]:
     decisions = [msgspec.convert(row, _Decision) for row in run.rows("decisions.jsonl")]
-    about = f"{runs.KIND}/{run.path.name}"
+    about = f"{OF_RUNS}{run.path.name}"
     return [_told(event, decision.at, about) for decision in decisions for event in decision.events]
 
 
@@ -68,8 +68,8 @@ class _Decision(Struct, frozen=True):
 
 
 def _told(event: Event, at: datetime, about: str) -> ToldEvent:
-    reason, message = event.reason.removeprefix("TFJob"), on_this_machine(event.message)
-    recorded = RecordedEvent(type=event.type, reason=reason, message=message, at=at)
+    message = on_this_machine(event.message)
+    recorded = RecordedEvent(type=event.type, reason=event.reason, message=message, at=at)
     return ToldEvent(event=recorded, about=about)
 
 

@@ -31,6 +31,10 @@ class ToldEvent(Struct, frozen=True, kw_only=True):
     about: str = ""
 
 
+OF_RUNS = "Run/"
+"""Begins what an event of a run on this machine is about. Programs read the same reasons there as on a cluster."""
+
+
 class FailedSidecar(Struct, frozen=True, kw_only=True):
     """A container beside the program of a task, which has failed."""
 
@@ -102,7 +106,7 @@ def event_rows(events: Sequence[ToldEvent], now: datetime) -> list[tuple[str, ..
             age((now - each.event.at).total_seconds())
             + (f" (x{count})" if (count := each.event.count) > 1 else ""),
             each.event.type,
-            each.event.reason,
+            each.event.reason.removeprefix("TFJob" if each.about.startswith(OF_RUNS) else ""),
             each.about,
             " ".join(each.event.message.split()),
         )

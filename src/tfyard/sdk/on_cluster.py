@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tfyard.errors import NotRunning, TfyardError
+from tfyard.errors import NoSuchJob, NotRunning, TfyardError
 from tfyard.extras import needs
 from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
@@ -88,7 +88,7 @@ class OnCluster:
         """The current state of the job; raises if another job has its name by now."""
         now = jobs.find(client, self.namespace, self.name)
         if now.uid != self._job.uid:
-            raise jobs.NoSuchJob(f"TFJob {self.name} was deleted; there is a newer one of that name")
+            raise NoSuchJob(f"TFJob {self.name} was deleted; there is a newer one of that name")
         return now
 
     def _current(self) -> Found:

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NoSuchJob, TfyardError, Usage
 from tfyard.model import Job, Status
 from tfyard.model.names import LATEST
 from tfyard.model.spelling import nearest
@@ -208,7 +208,7 @@ def find_run(name: str, home: Path = HOME, *, whole: bool = False) -> RunDirecto
             return RunDirectory(Path(name))
     begun = [run for run in runs if name and run.name.startswith(name)]
     if whole or len({job_of(run) for run in begun}) != 1:
-        raise Usage(_not_found(name[:100], runs, begun, whole=whole))
+        raise NoSuchJob(_not_found(name[:100], runs, begun, whole=whole))
     return begun[0]
 
 
