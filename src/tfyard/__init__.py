@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # without importing typing; type checkers know this name
 if TYPE_CHECKING:
     from tfyard import aio
-    from tfyard.errors import Invalid, NotPossible, TfyardError, Usage
+    from tfyard.errors import Invalid, NoSuchJob, NotPossible, TfyardError, Usage
     from tfyard.remote.submitting.submission import CannotSubmit
     from tfyard.sdk.functions import find, run, runs, submit
     from tfyard.sdk.job import Job
@@ -30,6 +30,7 @@ __all__ = [
     "JobDeleted",
     "JobFailed",
     "Line",
+    "NoSuchJob",
     "NotPossible",
     "Run",
     "TfyardError",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "errors": ("Invalid", "NotPossible", "TfyardError", "Usage"),
+    "errors": ("Invalid", "NoSuchJob", "NotPossible", "TfyardError", "Usage"),
     "remote.submitting.submission": ("CannotSubmit",),
     "sdk.functions": ("find", "run", "runs", "submit"),
     "sdk.job": ("Job",),

@@ -3,6 +3,7 @@
 TfyardError         exit 1   anything that a user may see as one line instead of a traceback
 ├── Invalid         exit 1   the user's file is wrong; carries every Problem in it
 ├── Usage           exit 2   the command line is wrong: options, arguments, missing files
+├── NoSuchJob       exit 1   no job, or run on this machine, has this name
 ├── NotPossible     exit 1   the job, or its place, does not allow this action
 ├── NotRunning      exit 1   a task that must run for this does not run
 └── Interrupted     exit 130 the user pressed Ctrl-C
@@ -52,6 +53,10 @@ class Usage(TfyardError):
     """The command line itself is wrong; shells and scripts expect 2 for that."""
 
     exit_code = 2
+
+
+class NoSuchJob(TfyardError):
+    """No job, or run on this machine, has this name; the command line is right."""
 
 
 class NotPossible(TfyardError):

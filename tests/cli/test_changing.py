@@ -87,7 +87,7 @@ def test_only_what_reads_takes_the_beginning_of_a_name_and_it_says_which_run_it_
     needs = f"run '{PART}' not found; the whole name is needed to change a run; did you mean short?"
     for words in (*((verb, "--local", *others) for verb, *others in CHANGES), ("runs", "rm", PART)):
         refused = tfyard(*words, cwd=tmp_path)
-        assert (refused.code, refused.err) == (2, f"tfyard: {needs}\n"), words
+        assert (refused.code, refused.err) == (1, f"tfyard: {needs}\n"), words
     for words in (("describe", PART, "--local"), ("runs", "show", PART)):
         shown = tfyard(*words, cwd=tmp_path)
         assert (shown.code, shown.err) == (0, f"tfyard: {PART} is the run {WHOLE}\n")

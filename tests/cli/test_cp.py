@@ -50,6 +50,11 @@ def test_the_same_words_copy_from_a_run_on_this_machine(tmp_path: Path) -> None:
     assert (tmp_path / "model" / "latest").read_text() == "trained\n"
     done = tfyard("cp", "volumes:/out/model/", "model", "--local", cwd=tmp_path)
     assert done.err == "tfyard: model: copied 0 files, 0 B; 1 there already\n"
+    done = tfyard("cp", "volumes:/out/model/weights", "-", "--local", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "trained\n")
+    done = tfyard("cp", "volumes:/out/model", "-", "--local", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "/out/model is a folder; only a file can be written to standard output" in done.err
     done = tfyard("cp", "model/weights", "volumes:/out/", "--local", cwd=tmp_path)
     assert (done.code, (tmp_path / done.err.split()[1][:-1]).read_text()) == (0, "trained\n")
     for words, text in (

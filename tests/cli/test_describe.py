@@ -80,15 +80,27 @@ spec:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    ("words", "by"),
+    ("words", "by", "changed", "more"),
     [
-        (("--server-side", "--field-manager=tfyard"), "tfyard submit; without what was changed since"),
-        ((), "kubectl apply"),
+        (
+            ("--server-side", "--field-manager=tfyard"),
+            "tfyard submit",
+            "changed since, so missing here",
+            "; what was removed leaves no trace",
+        ),
+        ((), "kubectl apply", "changed since", ""),
     ],
     ids=["tfyard", "kubectl"],
 )
 def test_a_job_is_shown_as_given_and_as_applied(
-    words: tuple[str, ...], by: str, control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+    words: tuple[str, ...],
+    by: str,
+    changed: str,
+    more: str,
+    control_plane: ControlPlane,
+    crds: None,
+    namespace: str,
+    tmp_path: Path,
 ) -> None:
     def kubectl(*args: str, stdin: str = "") -> None:
         control_plane.kubectl("-n", namespace, *args, stdin=stdin)
@@ -99,7 +111,9 @@ def test_a_job_is_shown_as_given_and_as_applied(
     given, applied = tfyard("describe", "applied", "--spec", "-n", namespace, cwd=tmp_path, **env).out.split(
         "---\n"
     )
-    assert given.startswith(f"# as given (by {by})\n")
+    head = given.splitlines()[:2]
+    path = "spec.runPolicy.backoffLimit (kubectl-patch)"
+    assert head == [f"# as given (by {by})", f"# {changed}: {path}{more}"]
     assert "backoffLimit: 9" not in given
     assert all(word in given for word in ("team: vision", "replicas: 2", "--fast"))
     assert "status" not in given
@@ -249,5 +263,5 @@ def test_a_run_is_described_in_the_same_words(tmp_path: Path) -> None:
     )
     both = json.loads(tfyard("why", "train", "other", "--local", "-o", "json", cwd=tmp_path).out)
     assert [answer["code"] for answer in both] == [1, 1]
-    assert "TFJobFailed" in tfyard("events", "train", "--local", "--warnings", cwd=tmp_path).out
+    assert "Warning   Failed" in tfyard("events", "train", "--local", "--warnings", cwd=tmp_path).out
     assert tfyard("describe", "train", "--local", "--spec", cwd=tmp_path).out.splitlines()[1] == "name: train"

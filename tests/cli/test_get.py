@@ -199,7 +199,7 @@ def test_runs_are_listed_like_jobs_and_nothing_slow_is_imported(
     assert (found["kind"], found["status"]["phase"], found["status"]["exitCode"]) == ("Run", "Succeeded", 0)
     assert found["metadata"]["name"] == row.split()[0]
     wrong = tfyard("get", "nothing", "--local", cwd=tmp_path)
-    assert (wrong.code, "not found" in wrong.err) == (2, True)
+    assert (wrong.code, "not found" in wrong.err) == (1, True)
     monkeypatch.chdir(tmp_path)
     assert not SLOW & imported("get", "--local")
 

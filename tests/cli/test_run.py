@@ -62,6 +62,26 @@ def test_an_unknown_option_is_explained_as_an_option_of_the_script(
     assert tfyard("run", "--dry-run", *example.split(), cwd=folder).code == 0
 
 
+@pytest.mark.parametrize("command", ["run", "submit"])
+@pytest.mark.parametrize(
+    "words", ["train.py --gpus 1", "--gpus 1 train.py", "train.py --gpus=1", "train.py --gpu 1"]
+)
+def test_a_number_of_gpus_is_no_option_and_no_argument_of_the_script(
+    command: str, words: str, folder: Path
+) -> None:
+    done = tfyard(command, *words.split(), cwd=folder)
+    told = "no option says how many GPUs a task gets: a job file does, as in `gpu: 1` (`tfyard run train.py --save"
+    assert (done.code, told in done.err, "train.py -- --gpus 1\n" in done.err) == (2, True, True), done.err
+    assert tfyard("run", "--dry-run", "--gpus", "train.py", "--", "--gpus", "1", cwd=folder).code == 0
+
+
+def test_a_job_file_needs_an_image_only_where_images_are_used(folder: Path) -> None:
+    (folder / "job.yaml").write_text("name: t\nrun: 'true'\nworker: 1\n")
+    assert tfyard("run", "--dry-run", "job.yaml", cwd=folder).code == 0
+    done = tfyard("render", "job.yaml", cwd=folder)
+    assert (done.code != 0, "image: must be given" in done.err) == (True, True)
+
+
 def test_a_job_file_is_not_said_to_take_arguments(folder: Path) -> None:
     done = tfyard("run", "job.yaml", "--steps", "100", cwd=folder)
     assert (done.code, "after `--`" in done.err) == (2, False)

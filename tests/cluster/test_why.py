@@ -94,7 +94,7 @@ SITUATIONS = (
               fix="correct the init container prepare in the pod template",
               pod=prepare("echo looking; echo there is no data >&2; exit 3")),
     Situation(name="hanging", kind="init-container", code=3,
-              fix="see what it does: `tfyard logs hanging worker-0 -n NAMESPACE`",
+              fix="see what it does: `tfyard logs hanging -n NAMESPACE`",
               words="worker-0 waits for the init container prepare to end; it has run for …",
               pod=prepare("echo looking; sleep 600")),
     Situation(name="feeder", kind="sidecar", code=3, fix="correct the container feeder in the pod template",

@@ -116,3 +116,43 @@ def test_the_logs_of_a_run_do_nothing_to_the_terminal_unless_raw(yard: Yard) -> 
         check=True,
     )
     assert raw.stdout.decode() == written
+
+
+MANY_METRICS = r"""
+import os, sys, time
+bar = '1201/1500 ━━━━ 12s 12ms/step - accuracy: 0.8123 - loss: 0.4321 - sparse_categorical_crossentropy: 0.5123'
+print('Epoch 2/30')
+for step in (1151, 1201):
+    sys.stdout.write('\r' + bar.replace('1201', str(step)) + ' - val_accuracy: 0.7001'); sys.stdout.flush()
+    time.sleep(1)
+while not os.path.exists('go'): time.sleep(.05)
+print()
+"""
+
+
+def test_nothing_breaks_inside_words_and_the_loss_is_seen_in_80_columns(yard: Yard) -> None:
+    yard.job(MANY_METRICS, name="classification")
+    seen = plain(at_terminal(yard, "run", "job.yaml", until=lambda text: "1,201/1,500" in plain(text)))
+    rows = [row.strip() for row in re.split(r"[\n\r]+", seen)]
+    words = "classification: 1 Worker; python is"
+    first = next(at for at, row in enumerate(rows) if words in row)
+    assert " ".join(rows[first : first + 3]).count("; logs in .tfyard/runs/classification-") == 1, rows[:4]
+    assert any(row.startswith("epoch 2/30, step 1,201/1,500") and "━━━" in row for row in rows), rows
+    assert "loss 0.4321  accuracy 0.8123  sparse_categorical_crossentropy 0.5123  …" in rows
+
+
+OF_A_CLUSTER = re.compile(r"TFJob|default/|namespace|kept for an hour|keeps them|pod\b", re.IGNORECASE)
+
+
+def test_a_run_on_this_machine_speaks_of_nothing_that_only_a_cluster_has(yard: Yard) -> None:
+    yard.job("raise SystemExit(3)", restart="on-failure", retries=1)
+    said = [at_terminal(yard, "run", "job.yaml"), yard.tfyard("run", "job.yaml", "-o", "json").stdout]
+    for command in ("describe", "events", "why", "wait", "get", "top", "logs"):
+        done = yard.tfyard(command, "--local", "@latest")
+        said.append(done.stdout + done.stderr)
+    yard.job("print('done')")
+    yard.tfyard("run", "job.yaml")
+    for command in ("describe", "events"):
+        done = yard.tfyard(command, "--local", "@latest")
+        said.append(done.stdout + done.stderr)
+    assert [text for text in said if OF_A_CLUSTER.search(text)] == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -94,6 +95,23 @@ def test_an_init_container_that_fails_is_named_and_its_log_is_shown(yard: Yard) 
     assert logs.stdout.splitlines() == ["looking", "there is no data"]
     assert "its init container prepare failed (exit code 3)" in logs.stderr
     assert "Error in init container prepare" in yard.tfyard("describe", "--local", "t").stdout
+
+
+def test_an_init_container_that_does_not_end_is_named_while_it_runs(yard: Yard) -> None:
+    step = {"name": "prepare", "image": "example/train:1", "command": ["sh", "-c", "echo looking; sleep 600"]}
+    yard.job("print('trained')", worker=2, overlay={"spec": {"initContainers": [step]}})
+    running = yard.start("run", "job.yaml")
+    wait_until(lambda: yard.tfyard("why", "--local", "@latest").returncode == 3, "it is told")
+    told = yard.tfyard("why", "--local", "@latest").stdout.splitlines()
+    waits = "worker-0 and worker-1 wait for the init container prepare to end; it has run for "
+    assert told[0].startswith(waits), told
+    assert re.search(r"`tfyard logs t-\S+ --local`$", told[1]), told
+    assert "looking" in " ".join(told[2:])
+    described = yard.tfyard("describe", "--local", "@latest").stdout
+    assert re.search(r"worker-1 +1 +Preparing .*in init container prepare", described), described
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=60)
+    assert "it was interrupted" in yard.tfyard("why", "--local", "@latest").stdout, out
 
 
 def test_each_task_of_a_run_that_failed_is_listed_by_how_it_ended_itself(yard: Yard) -> None:
@@ -315,6 +333,35 @@ def test_a_peer_that_never_connects_is_named(yard: Yard) -> None:
         wait_until(waits, "it says whom it waits for", TIMEOUT)
         found = why(yard)
     assert (found.code, found.sentence) == (3, "worker-0 waits for worker-1 to connect")
+
+
+SERVED = """
+import json, os, time
+cluster = json.loads(os.environ["TF_CONFIG"])
+task = cluster["task"]
+if task["type"] == "ps":
+    print("loading", flush=True)
+    time.sleep(600)
+import tensorflow as tf
+if task["type"] == "worker":
+    tf.distribute.Server(cluster["cluster"], job_name="worker", task_index=task["index"]).join()
+tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.long
+def test_a_parameter_server_that_does_not_serve_is_named_after_two_minutes(yard: Yard) -> None:
+    def waits() -> bool:
+        age(yard, minutes=3)
+        return any(cause.kind == "peers" for cause in why(yard).causes)
+
+    with running(yard, SERVED, chief=1, worker=1, ps=1):
+        wait_until(waits, "it says whom it waits for", TIMEOUT)
+        found = why(yard)
+    told = "no TensorFlow server of ps-0 has started yet, so chief-0 and worker-0 cannot go on"
+    assert (found.code, found.sentence) == (3, told)
+    assert found.causes[0].evidence[0].text == "loading"
 
 
 @pytest.mark.tensorflow

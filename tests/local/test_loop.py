@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.local import loop
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.loop import Loop, hint
 from tfyard.local.machine import machine
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import RunOptions
 from tfyard.model import Status
+from tfyard.model.run_events import Note, RunEvent
 
 PYTHON = Interpreter("/usr/bin/python", "the first on PATH")
 TF1 = "the program is written for TensorFlow 1: run it with --tf1 (job file: `tf1: true`)"
@@ -24,7 +27,9 @@ TWICE = (
 )
 
 
-def run(words: dict[str, object], folder: Path) -> Status:
+def run(
+    words: dict[str, object], folder: Path, watch: Callable[[RunEvent], None] = lambda _event: None
+) -> Status:
     """On a machine that allows no control groups."""
     (folder / "job.yaml").write_text(formats.to_yaml(words))
     prepared = prepare(RunOptions(target=str(folder / "job.yaml")))
@@ -33,7 +38,7 @@ def run(words: dict[str, object], folder: Path) -> Status:
         prepared,
         replace(machine(prepared, directory.path), use_cgroups=False),
         directory,
-        lambda _event: None,
+        watch,
     )
     asyncio.run(loop.run({}))
     prepared.ports.release()
@@ -48,6 +53,27 @@ def test_without_control_groups_memory_is_sampled_and_the_end_is_the_same(tmp_pa
     assert failure is not None
     assert failure.exit_code == 137
     assert "OOMKilled" in failure.message
+
+
+@pytest.mark.processes
+def test_the_screen_says_once_that_tasks_wait_for_an_init_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SHOW_STEPS_AFTER", 1.0)
+    told, line = tmp_path / "told", "until [ -e $TOLD ]; do sleep 0.05; done"
+    step = {"name": "prepare", "image": "none", "command": ["sh", "-c", line]}
+    step["env"] = [{"name": "TOLD", "value": str(told)}]
+    notes: list[str] = []
+
+    def watch(event: RunEvent) -> None:
+        if isinstance(event, Note):
+            notes.append(event.text)
+            told.touch()
+
+    overlay = {"spec": {"initContainers": [step]}}
+    words = {"name": "j", "image": "none", "run": ["true"], "worker": 2, "overlay": overlay}
+    assert run(words, tmp_path, watch).has("Succeeded")
+    assert notes == ["worker-0 and worker-1 wait for the init container prepare, which has run for 1 s"]
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,14 @@ OF_SERVER = {
     "gated": "pods that Kueue holds, and Kueue does not run",
     "low": "a pod that the scheduler preempts",
     "doomed": "a node that gets a NoExecute taint",
+    "silent": "a node that no longer answers",
     "late": "a job that runs longer than its deadline",
     "cut": "a worker that still runs when the first one ends the job",
     "drained": "a pod that is being evicted through the API",
     "replaced": "a pod that was evicted through the API, and runs again",
     "removed": "a pod that was deleted, and runs again",
+    "ending": "a pod that was deleted, and takes its time to end",
+    "again": "a job whose name another one had, a pod of which takes its time to end",
     "vanished": "a pod that was deleted without a grace period, and runs again",
 }
 OF_SCRIPT = {

@@ -375,6 +375,19 @@ def delete_pod(name: str, grace: int | None = None) -> Step:
     return delete
 
 
+async def delete_slowly(yard: Bench) -> None:
+    await yard.phase("Running", "ending")
+    await yard.client.send(requests.delete(requests.PODS.path(yard.namespace, "ending-worker-0")))
+
+
+async def submit_again(yard: Bench) -> None:
+    """Another job of this name, while a pod of the first one still ends. No garbage collector runs here."""
+    await yard.phase("Running", "again")
+    await yard.client.send(requests.delete(TFJOBS.path(yard.namespace, "again")))
+    await yard.client.send(requests.delete(requests.PODS.path(yard.namespace, "again-worker-0")))
+    await yard.submit(job("again"))
+
+
 async def is_back(yard: Bench) -> None:
     async def look() -> None:
         pod: Any = await yard.client.send(
@@ -648,6 +661,31 @@ KUBELETS = (
         code=0,
         after=delete_pod("vanished", grace=0),
         fix="it runs again, and that costs no retry",
+    ),
+    Situation(
+        name="ending",
+        kind="deleted",
+        also="terminating",
+        words="worker-0: its pod was deleted",
+        job=PATIENT,
+        script=SLOW_TO_STOP,
+        after=delete_slowly,
+        fix="it runs again, and that costs no retry",
+    ),
+    Situation(
+        name="again",
+        kind="terminating",
+        words=(
+            "the pod of the former again that has the name of worker-0 was deleted … ago and still ends: it "
+            "has … left for that"
+        ),
+        job=PATIENT,
+        script=SLOW_TO_STOP,
+        after=submit_again,
+        fix=(
+            "it has this time to save a checkpoint; TFJob: a smaller `terminationGracePeriodSeconds:` in the "
+            "`spec:` of the pod template gives it less"
+        ),
     ),
     Situation(
         name="preempted",

@@ -6,6 +6,7 @@ import pytest
 
 from tests.controller.cluster import bench
 from tests.remote.situations import job
+from tfyard.errors import NoSuchJob
 from tfyard.kube.sync import SyncClient
 from tfyard.remote import jobs
 from tfyard.testing import ControlPlane, Script, eventually
@@ -18,7 +19,7 @@ def missing(plane: ControlPlane, namespace: str, name: str) -> str:
     with SyncClient(plane.admin) as client:
         try:
             jobs.find(client, namespace, name)
-        except jobs.NoSuchJob as problem:
+        except NoSuchJob as problem:
             return str(problem)
     return ""
 

@@ -88,7 +88,8 @@ PROOFS = {
         }
     ),
     "18 drained, preempted, node lost": Proof(
-        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed vanished"
+        situations="drained replaced preempted low lost doomed silent admitted shutdown rebooted removed vanished"
+        " ending again"
     ),
     "another task was taken away": Proof(
         tests={
@@ -105,6 +106,7 @@ PROOFS = {
             f"{RUNNING}.test_a_peer_that_is_not_reached_and_what_is_between": "peers",
             f"{RUNNING}.test_peers_by_address_nccl_and_istio": "peers nccl",
             f"{RUNS}.test_a_peer_that_never_connects_is_named": "peers",
+            f"{RUNS}.test_a_parameter_server_that_does_not_serve_is_named_after_two_minutes": "peers",
             f"{RUNS}.test_a_lost_peer_comes_after_what_ended_the_peer": "peers",
         }
     ),

@@ -144,6 +144,12 @@ async def taint(yard: Bench) -> None:
     await yard.client.send(requests.patch(node, {"spec": {"taints": taints}}, Patch.STRATEGIC))
 
 
+async def fall_silent(yard: Bench) -> None:
+    """The kubelet of a node stops answering; Kubernetes notices after 50 s."""
+    await yard.phase("Running", "silent")
+    yard.kubelet.nodes.lost.add(f"{yard.namespace}-silent")
+
+
 SITUATIONS = {
     each.name: each
     for each in (
@@ -197,7 +203,7 @@ SITUATIONS = {
             kind="selector",
             words=(
                 "no node has the label pool=a100 that worker-0 asks for; there are: pool=closed (1), "
-                "pool=doomed (1), pool=gpu (1), pool=main (1), pool=sick (1)"
+                "pool=doomed (1), pool=gpu (1), pool=main (1), pool=sick (1)…"
             ),
             job=on("a100"),
             fix="TFJob: `nodeSelector:` in the `spec:` of the pod template",
@@ -364,6 +370,20 @@ SITUATIONS = {
             script=SLOW_TO_STOP,
             after=taint,
         ),
+        Situation(
+            name="silent",
+            kind="node-lost",
+            words=(
+                "the node NAMESPACE-silent of worker-0 has not answered for …: nobody knows whether it still "
+                "runs"
+            ),
+            fix=(
+                "kubectl describe node NAMESPACE-silent; unless its template says otherwise, Kubernetes takes "
+                "the pod away after five minutes, and that costs no retry"
+            ),
+            job=on("silent"),
+            after=fall_silent,
+        ),
     )
 }
 
@@ -385,6 +405,7 @@ async def stage(plane: ControlPlane) -> AsyncIterator[Bench]:
         await add_node(yard, "closed", unschedulable=True)
         await add_node(yard, "sick", ready="False")
         await add_node(yard, "doomed")
+        await add_node(yard, "silent")
         await make_claims(yard)
         await claim_a_device(yard)
         for each in SITUATIONS.values():

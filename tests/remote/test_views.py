@@ -1,4 +1,4 @@
-"""What a pod tells of the attempts at its task, and a TFJob of how it was given."""
+"""What a pod tells of the attempts at its task."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.overview.situations import NEVER_BEGUN, ago, ended_in_place, pod, stamp
 from tfyard.remote.logs.pod_starts import endings
-from tfyard.remote.views import LAST_APPLIED, attempts_of, given
+from tfyard.remote.views import attempts_of
 from tfyard.views.pods import (
     ContainerStateRunning,
     ContainerStateTerminated,
@@ -99,7 +99,3 @@ def test_a_pod_that_met_the_deadline_of_its_template_has_failed_by_that() -> Non
     killed = {"terminated": {"exitCode": 143, "reason": "Error", "finishedAt": stamp(ago(minutes=1))}}
     (found,) = attempts_of(pod(status=ended_in_place(killed), activeDeadlineSeconds=600))
     assert (found.state, found.exit_code, found.reason) == ("Failed", 143, "DeadlineExceeded")
-
-
-def test_a_note_of_kubectl_that_was_edited_is_not_taken_for_the_applied_manifest() -> None:
-    assert given({"metadata": {"annotations": {LAST_APPLIED: "{"}}}) is None

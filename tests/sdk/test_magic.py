@@ -22,11 +22,38 @@ def test_it_has_a_file_words_variables_and_arguments() -> None:
     assert magic.read("") == magic.Cell(file="", words={})
 
 
+def test_it_takes_the_options_of_run() -> None:
+    cell = magic.read(
+        "--worker 2 train.py --set ps=1 --restart on-failure --retries=3 --tf1 --share-gpus --kill worker-1@3s"
+        " --mount out=/tmp --metric '(?P<loss>x)' --tensorboard -- --tf1"
+    )
+    assert cell.words == {
+        "worker": 2,
+        "ps": 1,
+        "restart": "on-failure",
+        "retries": 3,
+        "tf1": True,
+        "args": ["--tf1"],
+    }
+    assert (cell.file, cell.settings) == (
+        "train.py",
+        {
+            "share_gpus": True,
+            "kill": ["worker-1@3s"],
+            "mount": {"out": "/tmp"},
+            "metric": "(?P<loss>x)",
+            "tensorboard": True,
+        },
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("workers=2", "unknown word; did you mean worker?"),
-        ("--wait", "unknown word"),
+        ("--wait", "unrecognized arguments: --wait"),
+        ("--worker two", "argument --worker: invalid int value: 'two'"),
+        ("--set wroker=2", "did you mean worker"),
         ("--env LR", "must be NAME=VALUE"),
     ],
 )

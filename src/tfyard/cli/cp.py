@@ -1,19 +1,23 @@
 """`tfyard cp`: files between this machine and a job."""
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.cli import cluster, interrupts, progress_bar, target
 from tfyard.errors import Usage
-from tfyard.file_trees import goes_into
-from tfyard.sdk.place import Copy, HelperOptions
+from tfyard.file_trees import Copied, CopyError, goes_into
+from tfyard.sdk.place import Copy, HelperOptions, Place
 
 CODE = "code"
 """Word in place of a path: the code that the job was submitted with."""
+STDOUT = "-"
 
 
 class InJob(Struct, frozen=True):
@@ -46,7 +50,8 @@ def command(
     again, so a copy that was interrupted continues where it was.
 
     A folder becomes DESTINATION, whether that exists or not. With a / at its end, or as `.`, DESTINATION is the
-    folder to copy into. With a / at the end of SOURCE, only the contents of the folder are copied.
+    folder to copy into. With a / at the end of SOURCE, only the contents of the folder are copied. With `-` as
+    DESTINATION, a file is written to standard output.
 
     \b
     Examples:
@@ -54,16 +59,39 @@ def command(
       tfyard cp mnist:/out/model .               # the same, by its own name
       tfyard cp mnist:worker-1:/tmp/trace.json . # from a running task
       tfyard cp ./weights.h5 mnist:/out/         # onto its claim
+      tfyard cp mnist:/out/metrics.json - | jq .
       tfyard cp mnist:code ./code                # the code that it was submitted with
       tfyard cp @latest:/out/model . --local     # from the last run on this machine
     """
     job, copy = _read(source, destination, HelperOptions(image=helper_image, user=helper_user))
     place = target.find(job, options, whole=copy.is_upload)
     interrupts.exit_by_exception()
-    with progress_bar.shown() as progress:
-        copied = place.copy(copy, progress)
+    copied = _to_standard_output(place, copy) if destination == STDOUT else _copied(place, copy)
     progress_bar.report(copied)
     sys.exit(1 if copied.problems else 0)
+
+
+def _copied(place: Place, copy: Copy) -> Copied:
+    with progress_bar.shown() as progress:
+        return place.copy(copy, progress)
+
+
+def _to_standard_output(place: Place, copy: Copy) -> Copied:
+    """By way of a file that exists: copies compare checksums and begin again, which a pipe cannot, and a folder
+    does not replace a file."""
+    with tempfile.NamedTemporaryFile() as file:
+        here = Path(file.name)
+        try:
+            copied = _copied(place, replace(copy, here=here))
+        except CopyError as problem:
+            if file.name not in str(problem):
+                raise
+            raise Usage(f"{copy.path} is a folder; only a file can be written to standard output") from None
+        if not copied.problems:
+            with here.open("rb") as content:
+                shutil.copyfileobj(content, sys.stdout.buffer)
+            sys.stdout.flush()
+    return replace(copied, to="standard output")
 
 
 def _read(source: str, destination: str, helper: HelperOptions) -> tuple[str, Copy]:

@@ -29,7 +29,8 @@ def command(name: str, warnings: bool, output: str, **options: Any) -> None:
       tfyard events mnist --warnings
       tfyard events @latest -o json
     """
-    events = target.find(name, options).events()
+    place = target.find(name, options)
+    events = place.events()
     shown = [event for event in events if not warnings or event.event.type == "Warning"]
     if output == "json":
         print_json([{**msgspec.to_builtins(event.event), "about": event.about} for event in shown])
@@ -37,4 +38,6 @@ def command(name: str, warnings: bool, output: str, **options: Any) -> None:
         rows = [EVENT_COLUMNS, *event_rows(shown, datetime.now(UTC))]
         click.echo("\n".join(table.lines(rows)))
     else:
-        target.say(f"{name} has no events; a cluster keeps them for an hour")
+        target.say(
+            f"{name} has no events" + ("; a cluster keeps them for an hour" if place.namespace else "")
+        )

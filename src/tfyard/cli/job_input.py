@@ -1,7 +1,8 @@
 """The arguments and options that describe a job, for `run`, `submit` and `diff`."""
 
+import re
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from shlex import join
 from typing import Any, TypeVar
 
@@ -10,11 +11,15 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_GPUS = re.compile(r"--gpus \d+|--gpus=.*|--gpu\b.*")
+
+
 class JobCommand(click.Command):
     """A command that says how to pass options to the script if one is unknown to it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = [*args]  # the parser empties its list
+        _refuse_numbers_of_gpus(words, ctx)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -24,6 +29,19 @@ class JobCommand(click.Command):
             example = join([*program, "--", *_with_value(words, error.option_name)])
             hint = f"Arguments of the script go after `--`, as in: tfyard {self.name} {example}"
             raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+
+
+def _refuse_numbers_of_gpus(words: list[str], ctx: click.Context) -> None:
+    """A number behind the flag would be taken for the file, or for an argument of the script."""
+    own = [*takewhile(lambda word: word != "--", words)]
+    if any(_GPUS.fullmatch(f"{word} {after}") for word, after in pairwise([*own, ""])):
+        program = join(_program(own) or ["train.py"])
+        text = "no option says how many GPUs a task gets: a job file does"
+        writes = f"`gpu: 1` (`tfyard run {program} --save job.yaml` writes one)"
+        hint = (
+            f"Arguments of the script go after `--`, as in: tfyard {ctx.command.name} {program} -- --gpus 1"
+        )
+        raise click.UsageError(f"{text}, as in {writes}\n{hint}", ctx)
 
 
 def _program(words: list[str]) -> list[str]:

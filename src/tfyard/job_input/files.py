@@ -11,6 +11,7 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.pods import images
 from tfyard.formats.yaml.source import MAX_INPUT, locate
 from tfyard.model import Code, Job, Problem
+from tfyard.model.names import DEFAULT_IMAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,13 +67,25 @@ def load(
     document: formats.Document, name: str | None = None, *, uses_images: bool = True
 ) -> tuple[Job, tuple[Problem, ...]]:
     """The job and the warnings about it; raises Invalid with every problem if one is an error. `name`: the file,
-    if its folder of code must exist. An invalid image is only a warning where images are not used."""
+    if its folder of code must exist. Where images are not used, an invalid one is only a warning, and a job file
+    needs none."""
+    if not uses_images:
+        document = _with_image(document)
     checked = formats.check(document) if name is None else check(document, name)
     if not uses_images:
         checked = replace(checked, problems=images.as_warnings(checked.problems))
     if checked.errors or checked.job is None:
         raise Invalid(checked.problems, document, document.name)
     return checked.job, checked.problems
+
+
+def _with_image(document: formats.Document) -> formats.Document:
+    """The document; a job file that names no image has the default one."""
+    if not formats.is_job_file(document.data) or document.data.get("image") is not None:
+        return document
+    whole = document.part(())
+    whole.data = {**document.data, "image": DEFAULT_IMAGE}
+    return whole
 
 
 def has_only_workloads(documents: list[formats.Document]) -> bool:

@@ -1,6 +1,5 @@
 """What is known of a run on this machine: its record, its status and its logs."""
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,11 +7,11 @@ from msgspec.structs import replace
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import options_file
-from tfyard.local.views import job_of
+from tfyard.local.views import began, job_of, last_log
 from tfyard.model import Condition, Job, Manifest, Status, tensorflow_container
 from tfyard.node.logs import tail
-from tfyard.overview.evidence import End, Evidence, LogTail
-from tfyard.overview.record import RunRecord, TaskRecord
+from tfyard.overview.evidence import End, Evidence, LogTail, Preparation
+from tfyard.overview.record import PREPARING, RunRecord, TaskRecord
 
 LOG_SIZE, LOG_LINES = 64 * 1024, 2_000
 """Bytes and lines of a log that are read: an exception may print a long array."""
@@ -43,6 +42,7 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
         spec={"runPolicy": _limits(job)} if job else {},
         status=status,
         ends=tuple(_end(run, task, status) for task in record.tasks if task.outcome == "Failed"),
+        preparing=tuple(_preparation(run, task) for task in record.tasks if task.outcome == PREPARING),
         stopped=tuple(task.name for task in record.tasks if task.outcome == "Stopped"),
         logs={task.name: _log(run, task.name) for task in record.tasks if task.outcome == "Running"},
     )
@@ -87,11 +87,15 @@ def _end(run: RunDirectory, task: TaskRecord, status: Status) -> End:
     )
 
 
+def _preparation(run: RunDirectory, task: TaskRecord) -> Preparation:
+    name, log = task.preparing, _log(run, task.name, task.preparing)
+    return Preparation(task.name, name, began(run, task.name, name), log)
+
+
 def _log(run: RunDirectory, task: str, container: str = "") -> LogTail:
     """Log of the last start of the task's program, or of one of its other containers."""
-    name = re.escape(f"{task}.{container}" if container else task)
-    paths = [path for path in run.logs(task) if re.fullmatch(rf"{name}\.\d+\.log", path.name)]
-    return LogTail(tail(paths[-1], LOG_SIZE, LOG_LINES), _written(paths[-1])) if paths else LogTail("")
+    path = last_log(run, task, container)
+    return LogTail(tail(path, LOG_SIZE, LOG_LINES), _written(path)) if path else LogTail("")
 
 
 def _written(path: Path) -> datetime:

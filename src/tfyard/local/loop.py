@@ -19,10 +19,11 @@ from tfyard.local.machine import Machine
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.rehearsal import RESTART, Rehearsals
 from tfyard.local.settings import Rehearsal
-from tfyard.model import Decision, Event, Job, Manifest, Status, Task, run_events
+from tfyard.model import Decision, Event, Job, Manifest, Status, Task, preparations, run_events
 from tfyard.node.logs import tail
 from tfyard.node.processes import ContainerCommand
-from tfyard.overview.wording import waiting
+from tfyard.overview.cause import named
+from tfyard.overview.wording import on_this_machine, waiting
 from tfyard.planner import cleanup
 from tfyard.spine import reconcile
 
@@ -30,6 +31,8 @@ READ_LOGS_EVERY = 0.1
 READ_SUMMARIES_EVERY = 1.0
 SHOW_WAIT_AFTER = 1.0
 """Seconds until the wait for the last tasks is shown; most tasks stop at once."""
+SHOW_STEPS_AFTER = 30.0
+"""Seconds that an init container may run before the screen says that tasks wait for it."""
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _ENDED = ("tensorflow.contrib", "tensorflow.examples")
 _GONE = re.compile(r"AttributeError: module 'tensorflow' has no attribute '(\w+)'")
@@ -65,6 +68,8 @@ class Loop:
         self._logs = RunLogReader(directory, watch, prepared.pattern, for_screen=for_screen)
         self._event_files = EventFiles()
         self._rehearsals = Rehearsals(self._runner, self._warn)
+        self._steps = {step for role in self.job.roles for step in preparations(role.template)}
+        """Init containers of which it was not yet said that tasks wait for them."""
         self.interrupts = 0
         self._phase = ""
         self._has_reported_rewriting = self._has_hinted = False
@@ -176,7 +181,8 @@ class Loop:
         if status.phase != self._phase:
             self._phase = status.phase
             condition = status.condition(status.phase)
-            self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
+            text = on_this_machine(condition.message) if condition else ""
+            self._watch(run_events.Phase(status.phase, text))
         rewritten = self.node.rewritten_paths()
         if rewritten and not self._has_reported_rewriting:
             self._has_reported_rewriting = True
@@ -189,7 +195,7 @@ class Loop:
 
     def _on_job_event(self, event: Event) -> None:
         if event.type == "Warning" and not self.status.is_finished:
-            self._warn(event.message)
+            self._warn(on_this_machine(event.message))
 
     def _warn(self, text: str) -> None:
         self._watch(run_events.Note("warning", text))
@@ -197,6 +203,8 @@ class Loop:
     def _on_node_event(self, event: NodeEvent) -> None:
         if isinstance(event, ContainerStarted):
             self._logs.open(event)
+            if event.container in self._steps:
+                self.node.later(SHOW_STEPS_AFTER, partial(self._show_step, event.container))
             self._watch(run_events.Started(event.log_name, event.start, str(event.log)))
         elif isinstance(event, ContainerEnded):
             self._logs.close(event.started)
@@ -213,6 +221,16 @@ class Loop:
             tasks = self._runner.tasks()
             uses = {tasks[uid]: (use.cpus, use.memory) for uid, use in event.uses.items() if uid in tasks}
             self._watch(run_events.ResourceUsage(uses))
+
+    def _show_step(self, step: str) -> None:
+        """Names, once, the tasks whose init container still runs: nothing else on the screen says what they wait
+        for."""
+        tasks = self._runner.held_by(step)
+        if step in self._steps and tasks:
+            self._steps.remove(step)
+            wait = "waits" if len(tasks) == 1 else "wait"
+            text = f"{named(tasks)} {wait} for the init container {step}"
+            self._watch(run_events.Note("info", f"{text}, which has run for {SHOW_STEPS_AFTER:.0f} s"))
 
     def _hint(self, event: ContainerEnded) -> None:
         """Shows one hint for all tasks: they have the same program."""

@@ -22,7 +22,7 @@ from tfyard.local.machine import machine, memory, shims
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run_control import SOCKET, Order, Reply, address
 from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_ins, unreachable_files
-from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent, Started
+from tfyard.model.run_events import Ended, Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.record import Recorder, RunRecord
 
@@ -191,7 +191,8 @@ class Execution:
 
     def _emit(self, event: RunEvent) -> None:
         self._recorder.note(event)
-        if isinstance(event, Phase):
+        is_step = self._recorder.has_preparations and isinstance(event, Started | Ended)
+        if is_step or isinstance(event, Phase):
             self._record()
         elif isinstance(event, ResourceUsage):  # once a second
             self.directory.touch()

@@ -18,6 +18,7 @@ from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import metrics
+from tfyard.overview.wording import on_this_machine
 from tfyard.planner.results import ready
 
 if TYPE_CHECKING:
@@ -51,11 +52,19 @@ def listed(now: datetime, home: Path = run_directory.HOME) -> list[tuple[RunDire
 
 def summary(run: RunDirectory, record: RunRecord) -> JobSummary:
     """Summary with the phase of the record: a run that was killed could not write its status."""
-    status = replace(run.status(), phase=record.phase)
+    status = replace(_in_words(run.status()), phase=record.phase)
     if record.ended:
         ended, roles = status.completion_time or record.ended, _roles(status, record)
         status = replace(status, completion_time=ended, replica_statuses=roles)
     return JobSummary(name=record.name, job=record.job, created=record.started, status=status)
+
+
+def _in_words(status: Status) -> Status:
+    conditions = (replace(each, message=on_this_machine(each.message)) for each in status.conditions)
+    failure = status.failure
+    if failure is not None:
+        failure = replace(failure, message=on_this_machine(failure.message))
+    return replace(status, conditions=tuple(conditions), failure=failure)
 
 
 def _roles(status: Status, record: RunRecord) -> dict[str, RoleStatus]:

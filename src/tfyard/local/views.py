@@ -1,7 +1,9 @@
 """A run on this machine, as `describe`, `events` and `top` show it."""
 
+import re
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -19,10 +21,11 @@ from tfyard.node.orphans import owner
 from tfyard.node.usage import ResourceUse, measure
 from tfyard.overview import metrics
 from tfyard.overview.attempts import Attempt, failed, merged, remembered
-from tfyard.overview.job_view import JobView, ToldEvent, outputs
+from tfyard.overview.job_view import OF_RUNS, JobView, ToldEvent, outputs
 from tfyard.overview.progress import total_steps
 from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.top import TaskUse
+from tfyard.overview.wording import on_this_machine
 
 
 def view(run: RunDirectory, record: RunRecord) -> JobView:
@@ -55,7 +58,8 @@ def job_of(run: RunDirectory) -> Job | None:
 
 def events(run: RunDirectory) -> list[ToldEvent]:
     decisions = [msgspec.convert(row, _Decision) for row in run.rows("decisions.jsonl")]
-    return [_told(event, decision.at) for decision in decisions for event in decision.events]
+    about = f"{OF_RUNS}{run.path.name}"
+    return [_told(event, decision.at, about) for decision in decisions for event in decision.events]
 
 
 class _Decision(Struct, frozen=True):
@@ -63,9 +67,10 @@ class _Decision(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def _told(event: Event, at: datetime) -> ToldEvent:
-    recorded = RecordedEvent(type=event.type, reason=event.reason, message=event.message, at=at)
-    return ToldEvent(event=recorded)
+def _told(event: Event, at: datetime, about: str) -> ToldEvent:
+    message = on_this_machine(event.message)
+    recorded = RecordedEvent(type=event.type, reason=event.reason, message=message, at=at)
+    return ToldEvent(event=recorded, about=about)
 
 
 def _earlier(status: Status) -> list[Attempt]:
@@ -76,6 +81,16 @@ def _earlier(status: Status) -> list[Attempt]:
 
 def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
     """Last start of the task. Without times of its own, it gets those of the run if it is the only start."""
+    if task.preparing:
+        at = began(run, task.name, task.preparing)
+        return Attempt(
+            task=task.name,
+            attempt=task.starts,
+            state=task.outcome,
+            scheduled=at,
+            started=at,
+            container=task.preparing,
+        )
     times = TimeIndex(run.path / "logs" / f"{task.name}.{task.starts}.log").load()
     is_only = task.starts == 1
     return Attempt(
@@ -86,6 +101,19 @@ def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
         finished=_time(times.ended) or (record.ended if is_only else None),
         exit_code=task.exit_code,
     )
+
+
+def began(run: RunDirectory, task: str, container: str) -> datetime | None:
+    """When a container of a task was started last."""
+    log = last_log(run, task, container)
+    return _time(TimeIndex(log).load().began) if log else None
+
+
+def last_log(run: RunDirectory, task: str, container: str = "") -> Path | None:
+    """Log of the last start of the task's program, or of one of its other containers."""
+    name = re.escape(f"{task}.{container}" if container else task)
+    paths = [path for path in run.logs(task) if re.fullmatch(rf"{name}\.\d+\.log", path.name)]
+    return paths[-1] if paths else None
 
 
 def _time(written: int) -> datetime | None:

@@ -29,6 +29,7 @@ from .job import (
     SuccessPolicy,
     Task,
     TensorBoard,
+    preparations,
     tensorflow_container,
 )
 from .problem import Position, Problem, format_path
@@ -121,5 +122,6 @@ __all__ = [
     "Wait",
     "WaitReason",
     "format_path",
+    "preparations",
     "tensorflow_container",
 ]

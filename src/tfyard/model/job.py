@@ -160,3 +160,9 @@ def tensorflow_container(template: Manifest) -> Manifest:
     """The container that trains: the one named `tensorflow`, or else the first."""
     containers: list[Manifest] = (template.get("spec") or {}).get("containers") or [{}]
     return next((c for c in containers if c.get("name") == TENSORFLOW_CONTAINER), containers[0])
+
+
+def preparations(template: Manifest) -> list[str]:
+    """The init containers that must end before the program starts, without the sidecars among them."""
+    inits: list[Manifest] = (template.get("spec") or {}).get("initContainers") or []
+    return [str(each["name"]) for each in inits if each.get("restartPolicy") != "Always"]

@@ -78,6 +78,15 @@ class End(Struct, frozen=True, kw_only=True):
         return ", ".join(filter(None, (self.reason if self.reason != "Error" else "", code))) or "it failed"
 
 
+class Preparation(Struct, frozen=True):
+    """An init container that runs, for which the program of its task waits."""
+
+    task: str
+    container: str
+    since: datetime | None = None
+    log: LogTail | None = None
+
+
 class Evidence(Struct, frozen=True, kw_only=True):
     name: str
     namespace: str = ""
@@ -102,12 +111,16 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Why the stored status cannot be read; empty: it can."""
     ends: tuple[End, ...] = ()
     """Ends of tasks without pods: those of a run on this machine."""
+    preparing: tuple[Preparation, ...] = ()
+    """Init containers of a run on this machine; those of pods are found in the pods."""
     stopped: tuple[str, ...] = ()
     """Tasks that ran when the job ended, and were stopped because of that."""
     logs: dict[str, LogTail] = {}
     unread: tuple[str, ...] = ()
     """What else could not be read, and why."""
     pods: tuple[PodDetails, ...] | Unreadable = NOT_ASKED
+    former: tuple[PodDetails, ...] = ()
+    """Pods of a job that had the same name: theirs are not free before they have ended."""
     events: tuple[EventView, ...] | Unreadable = NOT_ASKED
     nodes: tuple[NodeView, ...] | Unreadable = NOT_ASKED
     neighbours: tuple[PodDetails, ...] | Unreadable = NOT_ASKED

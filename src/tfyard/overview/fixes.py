@@ -56,6 +56,7 @@ _FIELDS: Mapping[str, Callable[[str], str]] = {
     "annotations": _field("template: {metadata: {annotations: {}}}"),
     **{name: _field(f"{name}: {{}}", _SPEC) for name in ("nodeSelector", "tolerations")},
     "pullSecret": _field("imagePullSecrets: [{name: {}}]", _SPEC),
+    "stopGrace": _field("terminationGracePeriodSeconds: {}", _SPEC),
     "retries": _field("runPolicy.backoffLimit: {}"),
     "deadline": _field("runPolicy.activeDeadlineSeconds: {}"),
     "success": lambda _: "`successPolicy: AllWorkers`",

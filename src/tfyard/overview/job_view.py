@@ -31,6 +31,10 @@ class ToldEvent(Struct, frozen=True, kw_only=True):
     about: str = ""
 
 
+OF_RUNS = "Run/"
+"""Begins what an event of a run on this machine is about. Programs read the same reasons there as on a cluster."""
+
+
 class FailedSidecar(Struct, frozen=True, kw_only=True):
     """A container beside the program of a task, which has failed."""
 
@@ -58,6 +62,11 @@ class JobView(Struct, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
     """What could not be read, and why."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a run on this machine: those are in no namespace."""
+        return not self.summary.namespace
+
 
 def lines(view: JobView, now: datetime) -> Iterator[str]:
     yield from _heading(view, now)
@@ -73,7 +82,7 @@ def lines(view: JobView, now: datetime) -> Iterator[str]:
     rows = [_sidecar(each) for each in view.sidecars]
     yield from _section("Failed sidecars", _table(SIDECAR_COLUMNS, rows) if rows else [])
     yield from _section("Output", [f"  {each}" for each in view.outputs])
-    conditions = [_condition(each, now) for each in view.summary.status.conditions]
+    conditions = [_condition(each, now, view.is_local) for each in view.summary.status.conditions]
     yield from _section("Conditions", _table(CONDITION_COLUMNS, conditions) if conditions else [])
     yield from _section("Events", _events(view, now))
     yield from _section("Not seen", [f"  {each}" for each in view.unreadable])
@@ -97,7 +106,7 @@ def event_rows(events: Sequence[ToldEvent], now: datetime) -> list[tuple[str, ..
             age((now - each.event.at).total_seconds())
             + (f" (x{count})" if (count := each.event.count) > 1 else ""),
             each.event.type,
-            each.event.reason,
+            each.event.reason.removeprefix("TFJob" if each.about.startswith(OF_RUNS) else ""),
             each.about,
             " ".join(each.event.message.split()),
         )
@@ -150,7 +159,7 @@ def _heading(view: JobView, now: datetime) -> Iterator[str]:
     stopped = [each.task for each in view.attempts if each.state == "Stopped"]
     cut, fix = attempts.cut_off(view.job.roles, stopped) if view.job else ("", "")
     if cut and summary.status.has("Succeeded"):
-        yield f"Stopped:    {cut}; {fix} ({spoken(fix, 'tfjob')})"
+        yield f"Stopped:    {cut}; {fix}" + ("" if view.is_local else f" ({spoken(fix, 'tfjob')})")
     hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
     if hours is not None:
         yield f"GPU-hours:  {hours:.2f} of the attempts below"
@@ -205,7 +214,7 @@ def _events(view: JobView, now: datetime) -> list[str]:
     if rows := event_rows(view.events, now):
         return _table(EVENT_COLUMNS, rows)
     is_known = not any(each.startswith(EVENTS_UNREAD) for each in view.unreadable)
-    return ["  none (they are kept for an hour)"] if is_known else []
+    return [f"  none{'' if view.is_local else ' (they are kept for an hour)'}"] if is_known else []
 
 
 def _last_words(tried: Sequence[Attempt]) -> list[str]:
@@ -225,11 +234,12 @@ def _sidecar(failed: FailedSidecar) -> tuple[str, ...]:
     return failed.task, failed.container, *counts, failed.reason, failed.message.strip().rpartition("\n")[2]
 
 
-def _condition(condition: Condition, now: datetime) -> tuple[str, ...]:
+def _condition(condition: Condition, now: datetime, is_local: bool) -> tuple[str, ...]:
     since = condition.last_transition_time
     when = age((now - since).total_seconds()) if since else ""
     message = " ".join(condition.message.split())
-    return (condition.type, condition.status, when, condition.reason, message)
+    reason = condition.reason.removeprefix("TFJob") if is_local else condition.reason
+    return (condition.type, condition.status, when, reason, message)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

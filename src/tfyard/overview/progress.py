@@ -131,7 +131,9 @@ class Progress:
         return f"{min(self.step or 0, self.total):,}/{self.total:,}"
 
     def metrics(self, most: int | None = None) -> str:
-        return "  ".join(f"{name} {number(value)}" for name, value in list(self.values.items())[:most])
+        """The last metrics in words, losses first: a narrow terminal cuts off the end."""
+        values = sorted(self.values.items(), key=lambda pair: "loss" not in pair[0])
+        return "  ".join(f"{name} {number(value)}" for name, value in values[:most])
 
     def loss(self) -> Curve | None:
         """The curve to plot: the leading task's loss if there is one, else its first metric."""

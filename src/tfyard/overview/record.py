@@ -5,12 +5,15 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from tfyard.errors import Interrupted
-from tfyard.model import Ending, Job, Status, Task
+from tfyard.model import Ending, Job, Status, Task, preparations
 from tfyard.model.run_events import Ended, RunEvent, Started
+from tfyard.overview.wording import on_this_machine
 from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
 """Exit codes of tfyard: as `timeout` has it, and a shell after Ctrl-C."""
+PREPARING = "Preparing"
+"""Outcome of a task whose init container runs."""
 CUT_OFF = ("Stopped", "Interrupted", "Killed")
 """Phases of a run that ended before its job did."""
 
@@ -24,6 +27,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     """Seconds of CPU time."""
     peak: int = 0
     """Highest memory use in bytes."""
+    preparing: str = ""
+    """The init container that runs, because of which the program has not started; empty: none."""
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -53,7 +58,9 @@ class Recorder:
         self.name, self.job, self.started, self.pid, self.resumes = name, job, started, pid, resumes
         self.stopped_as = "Interrupted"
         """Phase of the run if it is stopped before its end."""
+        self._steps = {role.name: preparations(role.template) for role in job.roles}
         self._starts: dict[str, int] = {}
+        """Task, or init container of a task -> the number of its last start."""
         self._ends: dict[str, Ended] = {}
 
     def note(self, event: RunEvent) -> None:
@@ -73,12 +80,17 @@ class Recorder:
             ended=ended,
             phase=self.stopped_as if is_interrupted else status.phase or "Running",
             exit_code=None if ended is None else exit_code(status, interrupts),
-            message=status.failure.message if status.failure else "",
+            message=on_this_machine(status.failure.message) if status.failure else "",
             tasks=tuple(self._task(task, status) for task in self.job.tasks()),
             expires=None if ended is None else expiry(self.job, ended),
             pid=self.pid if ended is None else 0,
             resumes=self.resumes,
         )
+
+    @property
+    def has_preparations(self) -> bool:
+        """Whether tasks wait for init containers, so that a task may be prepared for long without a new phase."""
+        return any(self._steps.values())
 
     def starts(self, task: str) -> int:
         """Number of starts of a task so far."""
@@ -87,14 +99,21 @@ class Recorder:
     def _task(self, task: Task, status: Status) -> TaskRecord:
         end = self._ends.get(task.name)
         before = _failed_before_its_start(task, status) if task.name not in self._starts else None
+        preparing = self._preparing(task)
         return TaskRecord(
             name=task.name,
-            outcome="Failed" if before else self._outcome(task, status, end),
+            outcome="Failed" if before else PREPARING if preparing else self._outcome(task, status, end),
             exit_code=end.code if end else before.exit_code if before else None,
-            starts=self._starts.get(task.name, 0) or 1,
+            starts=self._starts.get(task.name, 0) + bool(preparing) or 1,
             cpu=end.cpu if end else 0.0,
             peak=end.peak if end else 0,
+            preparing=preparing,
         )
+
+    def _preparing(self, task: Task) -> str:
+        """The init container of a task that runs now."""
+        begun = self._starts.keys() - self._ends.keys()
+        return next((each for each in self._steps[task.role] if f"{task.name}.{each}" in begun), "")
 
     def _outcome(self, task: Task, status: Status, end: Ended | None) -> str:
         memory = status.tasks.get(task.role)

@@ -15,6 +15,7 @@ from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, wit
 from tfyard.overview.causes import (
     image_pulls,
     killed,
+    leaving,
     no_operator,
     other_containers,
     program,
@@ -98,7 +99,7 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     for end in evidence.endings():
         yield from _of_end(evidence, end)
     if not evidence.status.is_finished:
-        yield from killed.leaving(evidence, now)
+        yield from leaving.find(evidence, now)
         yield from _waits(evidence, now)
 
 
@@ -113,6 +114,7 @@ def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 def _waits(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     causes = [cause for pod in evidence.tasks if (cause := _wait_of(evidence, pod, now))]
+    causes += [other_containers.of_preparation(evidence, step, now) for step in evidence.preparing]
     yield from causes or _noted(evidence)
 
 

@@ -3,6 +3,8 @@
 No line of a program looks like a message of tfyard: each one has its task and PROGRAM in front.
 """
 
+import re
+
 from tfyard.model.run_events import Ended
 
 PROGRAM, TOOL = "│", "──"
@@ -59,6 +61,11 @@ def size(count: float) -> str:
 
 def number(value: float) -> str:
     return f"{value:.4g}"
+
+
+def on_this_machine(text: str) -> str:
+    """A message of the planner in the words of a run: it has no TFJob and no namespace."""
+    return re.sub(r"\bTFJob (?:[\w.-]+/)?", "job ", text)
 
 
 def harmless(text: str) -> str:

@@ -155,13 +155,19 @@ def _roles(spec: Manifest) -> Iterable[Role]:
 def _with_pods(client: SyncClient, evidence: Evidence) -> Evidence:
     labels = requests.selecting({JOB_NAME: evidence.name})
     pods = _list(client, "pods", requests.PODS.path(evidence.namespace), labels)
+    former: tuple[PodDetails, ...] = ()
     if not isinstance(pods, Unreadable):
+        former = tuple(pod for pod in pods if not pod.is_of(evidence.uid) and _is_leaving(pod))
         pods = tuple(pod for pod in pods if pod.is_of(evidence.uid))
-    evidence = replace(evidence, pods=pods)
+    evidence = replace(evidence, pods=pods, former=former)
     is_probed = any(killed.has_probes(evidence, end.task) for end in evidence.endings())
     if evidence.status.is_finished and not is_probed:
         return evidence
     return replace(evidence, events=_events(client, evidence, is_probed))
+
+
+def _is_leaving(pod: PodDetails) -> bool:
+    return bool(pod.task) and pod.metadata.deletion_timestamp is not None
 
 
 def _events(client: SyncClient, evidence: Evidence, is_probed: bool) -> Any:

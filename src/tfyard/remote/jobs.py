@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError
+from tfyard.errors import NoSuchJob, TfyardError
 from tfyard.kube import (
     Forbidden,
     KubeError,
@@ -29,10 +29,6 @@ from .addresses import OLD_TFJOBS, TFJOBS
 from .summaries import VIEWS, of_view, summary
 
 BOTH = (TFJOBS, OLD_TFJOBS)
-
-
-class NoSuchJob(TfyardError):
-    """There is no such job, or the cluster does not serve TFJobs."""
 
 
 class Scope(Struct, frozen=True):

@@ -1,8 +1,6 @@
 """A TFJob with its pods and events, as `describe` shows it."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +10,6 @@ from tfyard import formats
 from tfyard.kube import KubeError, requests, sync_lists
 from tfyard.kube.decoding import decode
 from tfyard.kube.sync import SyncClient
-from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
 from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
@@ -22,8 +19,6 @@ from tfyard.views.program import ProgramRun, conclude, failed_sidecars, runs
 
 from .events import events
 from .jobs import Found
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def view(client: SyncClient, tfjob: Found) -> JobView:
@@ -57,50 +52,6 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
         outputs=tuple(outputs(job)) if job else (),
         unreadable=tuple(unreadable),
     )
-
-
-# --- the manifest as it was applied
-
-
-def given(manifest: Manifest) -> tuple[str, Manifest] | None:
-    """The tool that applied the job, and the manifest: as kubectl recorded it, else the fields that the last apply
-    owns, so without those that others have changed since. None: the job was not applied."""
-    metadata = manifest["metadata"]
-    if text := (metadata.get("annotations") or {}).get(LAST_APPLIED):
-        with suppress(msgspec.DecodeError):  # it was edited
-            return "kubectl apply", msgspec.json.decode(text)
-    applied = [each for each in metadata.get("managedFields") or [] if _is_apply(each)]
-    if not applied:
-        return None
-    last = max(applied, key=lambda each: str(each.get("time", "")))
-    by = "tfyard submit" if last["manager"] == requests.FIELD_MANAGER else last["manager"]
-    owned: Manifest = _owned(manifest, last["fieldsV1"])
-    names = {key: metadata[key] for key in ("name", "namespace")}
-    head = {key: manifest[key] for key in ("apiVersion", "kind")}
-    document = {**head, **owned, "metadata": names | owned.get("metadata", {})}
-    return f"{by}; without what was changed since", document
-
-
-def _is_apply(entry: dict[str, Any]) -> bool:
-    return entry["operation"] == "Apply" and not entry.get("subresource")
-
-
-def _owned(value: Any, fields: dict[str, Any]) -> Any:
-    """The part of a value that managedFields name; a field with nothing below is owned as a whole."""
-    below = {key: each for key, each in fields.items() if key != "."}
-    if not below:
-        return value
-    if isinstance(value, dict):
-        names = {key[2:]: each for key, each in below.items()}
-        return {name: _owned(each, names[name]) for name, each in value.items() if name in names}
-    pairs = [(item, key) for item in value for key in below if _is_named(item, key)]
-    return [_owned(item, below[key]) for item, key in pairs]
-
-
-def _is_named(item: Any, key: str) -> bool:
-    """Whether a key of managedFields names the item of a list: by its keys (`k:`) or its value (`v:`)."""
-    asked = msgspec.json.decode(key[2:])
-    return bool(item == asked if key.startswith("v:") else asked.items() <= item.items())
 
 
 # --- pods

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NoSuchJob, TfyardError
 from tfyard.model.names import LATEST
 from tfyard.remote import jobs
 from tfyard.sdk.on_cluster import OnCluster
@@ -85,7 +85,7 @@ def _instead(run: RecordedRun | None, problem: TfyardError, search: Search) -> O
     """The run of this name, if the cluster cannot be asked or has no such job."""
     if run is None:
         raise problem
-    if not isinstance(problem, jobs.NoSuchJob):
+    if not isinstance(problem, NoSuchJob):
         search.say(f"{problem}; this is the run {run[1].name} of this machine")
     return OnMachine(run[0], asks_again=search.asks_again)
 
@@ -96,14 +96,14 @@ def _local(name: str, search: Search) -> OnMachine:
     if name == LATEST:
         newest = _newest(all_runs())
         if newest is None:
-            raise Usage("there are no runs here; `tfyard run FILE` starts one")
+            raise NoSuchJob("there are no runs here; `tfyard run FILE` starts one")
         return OnMachine(newest[0], asks_again=search.asks_again)
     try:
         run, _ = runs.find(name, Path(home()), search.say, whole=search.is_whole)
         return OnMachine(run, asks_again=search.asks_again)
-    except Usage as problem:
+    except NoSuchJob as problem:
         hint = "" if search.is_local else " (no cluster is configured: there is no kubeconfig)"
-        raise Usage(f"{problem}{hint}") from None
+        raise NoSuchJob(f"{problem}{hint}") from None
 
 
 def _latest(search: Search, connect: Callable[[], SyncClient]) -> Place:
@@ -117,7 +117,7 @@ def _latest(search: Search, connect: Callable[[], SyncClient]) -> Place:
     if run is not None and (row is None or run[1].started > row.job.created):
         return OnMachine(run[0], asks_again=search.asks_again)
     if row is None:
-        raise Usage(f"there are no jobs in the namespace {client.access.namespace}, and no runs here")
+        raise NoSuchJob(f"there are no jobs in the namespace {client.access.namespace}, and no runs here")
     return _job_called(row.job.name, search, client)
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tfyard.errors import NotRunning, TfyardError
+from tfyard.errors import NoSuchJob, NotRunning, TfyardError
 from tfyard.extras import needs
 from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
@@ -88,7 +88,7 @@ class OnCluster:
         """The current state of the job; raises if another job has its name by now."""
         now = jobs.find(client, self.namespace, self.name)
         if now.uid != self._job.uid:
-            raise jobs.NoSuchJob(f"TFJob {self.name} was deleted; there is a newer one of that name")
+            raise NoSuchJob(f"TFJob {self.name} was deleted; there is a newer one of that name")
         return now
 
     def _current(self) -> Found:
@@ -105,14 +105,13 @@ class OnCluster:
 
     def spec(self) -> str:
         from tfyard import formats
-        from tfyard.remote import views
+        from tfyard.remote.given import given
 
         manifest = self.manifest()
         applied = {key: value for key, value in manifest.items() if key in APPLIED}
         text = f"# as applied: with the defaults of the server\n{formats.to_yaml(applied)}"
-        if submitted := views.given(manifest):
-            by, document = submitted
-            text = f"# as given (by {by})\n{formats.to_yaml(document)}---\n{text}"
+        if submitted := given(manifest):
+            text = "\n".join((*submitted.lines(), "---", text))
         return text
 
     def code(self, helper: HelperOptions) -> list[str]:

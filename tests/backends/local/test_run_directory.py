@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
-from tfyard.errors import Usage
+from tfyard.errors import NoSuchJob
 from tfyard.model import Job
 from tfyard.overview.record import RunRecord
 
@@ -33,7 +33,7 @@ def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path:
     assert run_directory.find_run("tra-1", tmp_path).name == "tra-1"
     assert run_directory.find_run("tra", tmp_path).name == "tra-1-2"
     assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
-    with pytest.raises(Usage, match="'tr' is ambiguous; it is the beginning of tra-1-2, tra-eval-1"):
+    with pytest.raises(NoSuchJob, match="'tr' is ambiguous; it is the beginning of tra-1-2, tra-eval-1"):
         run_directory.find_run("tr", tmp_path)
 
 
@@ -54,7 +54,7 @@ def test_to_change_a_run_its_whole_name_is_needed(tmp_path: Path, name: str, hin
     make_run(tmp_path, "short-20261118-072000", "short")
     if name == "s":
         make_run(tmp_path, "sho-20261118-072000", "sho")
-    with pytest.raises(Usage, match=re.escape(f"run {name!r} {hint}")):
+    with pytest.raises(NoSuchJob, match=re.escape(f"run {name!r} {hint}")):
         run_directory.find_run(name, tmp_path, whole=True)
     for whole in ("short", "short-20261118-072000", "@latest"):
         assert run_directory.find_run(whole, tmp_path, whole=True).path.exists()
@@ -64,7 +64,7 @@ def test_to_change_a_run_its_whole_name_is_needed(tmp_path: Path, name: str, hin
 def test_a_name_of_no_run_finds_none(tmp_path: Path, name: str) -> None:
     """Neither does an empty name, such as an empty variable of a script that stops or removes runs."""
     (tmp_path / "runs" / "tra-1").mkdir(parents=True)
-    with pytest.raises(Usage, match="not found; `tfyard runs` lists them"):
+    with pytest.raises(NoSuchJob, match="not found; `tfyard runs` lists them"):
         run_directory.find_run("x" * 5000 if name == "long" else name, tmp_path)
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NoSuchJob, TfyardError, Usage
 from tfyard.model import Job, Status
 from tfyard.model.names import LATEST
 from tfyard.model.spelling import nearest
 from tfyard.node import SCRATCH, WORK
-from tfyard.overview.record import RunRecord
+from tfyard.overview.record import PREPARING, RunRecord
 
 HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
 """Folder of runs and volumes; TFYARD_HOME is for working directories that cannot be written to."""
@@ -141,7 +141,8 @@ class RunDirectory:
     def _killed(self, record: RunRecord) -> RunRecord:
         """The record of a run whose tfyard was killed before it recorded the end, which was at the last write."""
         last = max(map(_changed, (self.path, *self.path.iterdir(), *self.logs())))
-        tasks = (replace(t, outcome="Killed") if t.outcome == "Running" else t for t in record.tasks)
+        ends = ("Running", PREPARING)
+        tasks = (replace(t, outcome="Killed") if t.outcome in ends else t for t in record.tasks)
         return replace(record, phase="Killed", ended=datetime.fromtimestamp(last, UTC), tasks=tuple(tasks))
 
     def logs(self, task: str | None = None) -> list[Path]:
@@ -207,7 +208,7 @@ def find_run(name: str, home: Path = HOME, *, whole: bool = False) -> RunDirecto
             return RunDirectory(Path(name))
     begun = [run for run in runs if name and run.name.startswith(name)]
     if whole or len({job_of(run) for run in begun}) != 1:
-        raise Usage(_not_found(name[:100], runs, begun, whole=whole))
+        raise NoSuchJob(_not_found(name[:100], runs, begun, whole=whole))
     return begun[0]
 
 

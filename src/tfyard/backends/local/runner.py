@@ -24,6 +24,7 @@ from tfyard.model import (
     Pod,
     Task,
     Wait,
+    preparations,
     tensorflow_container,
 )
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
@@ -89,6 +90,13 @@ class LocalRunner(PodRunner):
     def tasks(self) -> dict[str, str]:
         """Uid of a pod -> the name of its task."""
         return {uid: _task(each).name for uid, each in self._node.pods.items()}
+
+    def held_by(self, step: str) -> list[str]:
+        """The tasks whose init container of this name runs."""
+        pods = self._node.pods.values()
+        return [
+            _task(each).name for each in pods if step in each.pod.every and each.pod.every[step].is_running
+        ]
 
     def _observe(self) -> Observed:
         pods = (self._observed(each) for each in self._node.pods.values())
@@ -207,6 +215,4 @@ def _state(state: states.Waiting | states.Running | Exited | None) -> State:
 
 def _counted(pod: Manifest) -> list[str]:
     """The containers whose ends count for the task: init containers and the training container, not sidecars."""
-    inits = pod["spec"].get("initContainers") or ()
-    before = [str(each["name"]) for each in inits if each.get("restartPolicy") != "Always"]
-    return [*before, str(tensorflow_container(pod)["name"])]
+    return [*preparations(pod), str(tensorflow_container(pod)["name"])]

@@ -47,6 +47,8 @@ ASK_AFTER = 0.2
 FLUSH_EVERY = 0.1
 FEW_TASKS = 4
 MOST_METRICS = 5
+BAR, SHORTEST_BAR = 30, 8
+"""Columns of the progress bar."""
 MOST_BARS = 8
 PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Restarting": "yellow"}
 
@@ -186,7 +188,7 @@ class LiveScreen(Screen):
     def _area(self) -> RenderableType:
         parts: list[RenderableType] = [*self._bars(), self._headline(), self._roles()]
         if self.progress.step is not None or self.progress.values:
-            parts.append(self._training())
+            parts += self._training()
         return Group(*parts)
 
     def _bars(self) -> Iterator[RenderableType]:
@@ -207,35 +209,55 @@ class LiveScreen(Screen):
         return line
 
     def _roles(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for role, ready in self._counts.ready.items():
-            restarts = self._counts.restarts.get(role, 0)
-            again = Text(f"{restarts} restarts", style="yellow") if restarts else Text("")
-            table.add_row(Text(f"  {role}", style="bold"), ready, self._used(role), again)
+        table, ready = Table.grid(padding=(0, 2)), self._counts.ready
+        names, counts = (max(map(len, column), default=0) for column in (ready.keys(), ready.values()))
+        again = {role: f"{count} restarts" for role, count in self._counts.restarts.items() if count}
+        room = self._console.width - (
+            2 + names + 2 + counts + 2 + max(map(len, again.values()), default=0) + 2
+        )
+        for role, count in ready.items():
+            restarts = Text(again.get(role, ""), style="yellow")
+            table.add_row(Text(f"  {role}", style="bold"), count, self._used(role, room), restarts)
         return table
 
-    def _used(self, role: str) -> Text:
-        """CPU and memory of each task of a role, or their sum if the role is large."""
+    def _used(self, role: str, room: int) -> Text:
+        """CPU and memory of each task of a role, or their sum if these do not fit."""
         mine = {task: use for task, use in self._usage.items() if task.startswith(f"{role.lower()}-")}
         line = Text(no_wrap=True, overflow="ellipsis")
-        if len(mine) > FEW_TASKS:
-            cpu, memory = (sum(column) for column in zip(*mine.values(), strict=True))
-            return line.append(f"{cpu:.1f} CPU {size(memory)}", style="dim")
         for task, (cpu, memory) in sorted(mine.items()):
             line.append(f"{task.rpartition('-')[2]}: ", style=self._colours.get(task, "white"))
             line.append(f"{cpu:.1f} CPU {size(memory)}   ", style="dim")
+        line.rstrip()
+        if len(mine) > FEW_TASKS or line.cell_len > room:
+            cpu, memory = (sum(column) for column in zip(*mine.values(), strict=True))
+            return Text(
+                f"{cpu:.1f} CPU {size(memory)} in all", style="dim", no_wrap=True, overflow="ellipsis"
+            )
         return line
 
-    def _training(self) -> Table:
-        progress = self.progress
+    def _training(self) -> Iterator[RenderableType]:
+        """Position, bar and speed in a row, and the metrics behind them, or below where the terminal is narrow."""
+        progress, width = self.progress, self._console.width
+        left = "" if progress.seconds_left is None else f"{duration(progress.seconds_left)} left"
+        speed = [f"{progress.rate:.3g}/s"] if progress.rate else []
+        words = [f"  {progress.position()}", *speed, *filter(None, [left])]
+        taken = sum(len(each) + 2 for each in words)
+        bar = min(BAR, width - taken) if progress.total else 0
+        cells: list[RenderableType] = [Text(each, no_wrap=True) for each in words]
+        if bar >= SHORTEST_BAR:
+            done = min(progress.step or 0, progress.total or 0)
+            cells.insert(1, ProgressBar(progress.total, done, width=bar))
+        beside = width - taken - (BAR + 2 if progress.total else 0)
+        metrics = progress.metrics(MOST_METRICS)
         table = Table.grid(padding=(0, 2))
-        cells: list[RenderableType] = [f"  {progress.position()}"]
-        if progress.total:
-            cells.append(ProgressBar(progress.total, min(progress.step or 0, progress.total), width=30))
-        if progress.rate:
-            cells.append(f"{progress.rate:.3g}/s")
-        if progress.seconds_left is not None:
-            cells.append(f"{duration(progress.seconds_left)} left")
-        metrics = Text(progress.metrics(MOST_METRICS), style="bold", no_wrap=True, overflow="ellipsis")
-        table.add_row(*cells, metrics)
-        return table
+        table.add_row(*cells, *([Text(metrics, style="bold")] if len(metrics) <= beside else []))
+        yield table
+        if len(metrics) > beside:
+            yield Text(f"  {_fitting(progress, width - 2)}", style="bold", no_wrap=True, overflow="ellipsis")
+
+
+def _fitting(progress: Progress, room: int) -> str:
+    """As many metrics as fit into a row, at least one."""
+    whole = progress.metrics(MOST_METRICS)
+    fewer = (f"{progress.metrics(most)}  …" for most in range(MOST_METRICS - 1, 0, -1))
+    return next((text for text in (whole, *fewer) if len(text) <= room), progress.metrics(1))

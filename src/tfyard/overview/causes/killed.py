@@ -3,17 +3,14 @@ of memory, a probe failed, or a signal ended them."""
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 
 from tfyard.logs.tracebacks import fatal_error
 from tfyard.model import Ending
 from tfyard.model.exit_codes import SAVED
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
-from tfyard.overview.causes.run_policy import without_finalizers
-from tfyard.overview.evidence import End, Evidence, seen
+from tfyard.overview.evidence import End, Evidence
 from tfyard.views.objects import EventView
-from tfyard.views.pods import PodDetails
 
 _DISRUPTIONS = {
     "EvictionByEvictionAPI": ("drained", "evicted through the Eviction API, as `kubectl drain` does"),
@@ -75,9 +72,9 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
         yield by_probe
     elif target is not None and target.reason in _DISRUPTIONS:
         quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
-        yield _disrupted(evidence, end, target.reason, quote)
+        yield disrupted(evidence, end, target.reason, quote)
     elif end.reason in _DISRUPTIONS:
-        yield _disrupted(evidence, end, end.reason, end.quote(end.text or end.reason))
+        yield disrupted(evidence, end, end.reason, end.quote(end.text or end.reason))
     elif re.match(_REJECTED, end.reason):
         sentence = f"the node of {TASKS} did not take it ({end.reason}): {cut(end.text, 200)}"
         yield Cause(
@@ -106,41 +103,7 @@ def _peer_lost(end: End, peer: str) -> Cause:
     return Cause(kind="peer-lost", sentence=sentence, fix=fix, tasks=(end.task,), evidence=(end.quote(),))
 
 
-def leaving(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    """Causes of pods that are being taken away now."""
-    for pod in seen(evidence.pods):
-        if pod.task and _is_held(pod, now):
-            yield _held(evidence, pod)
-            continue
-        target = pod.taken_away if pod.task and not pod.is_over else None
-        if target is not None:
-            quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
-            yield _disrupted(evidence, End(task=pod.task, reason=target.reason), target.reason, quote)
-
-
-def _is_held(pod: PodDetails, now: datetime) -> bool:
-    """Whether only a finalizer holds a deleted pod: its time of deletion, the end of its grace period, is over."""
-    deleted = pod.metadata.deletion_timestamp
-    return bool(pod.metadata.finalizers) and deleted is not None and now >= deleted
-
-
-def _held(evidence: Evidence, pod: PodDetails) -> Cause:
-    holder = pod.metadata.finalizers[0]
-    quote = Quote(
-        "apiserver",
-        f"metadata.finalizers: {', '.join(pod.metadata.finalizers)}",
-        pod.metadata.deletion_timestamp,
-    )
-    return Cause(
-        kind="deletion",
-        sentence=f"the pod of {TASKS} is deleted, and its finalizer {holder} holds its name: no other can start",
-        fix=without_finalizers(evidence.namespace, f"pod {pod.name}"),
-        tasks=(pod.task,),
-        evidence=(quote,),
-    )
-
-
-def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
+def disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
     kind, words = _DISRUPTIONS.get(reason, ("taken-away", f"taken away ({reason})"))
     pod = evidence.pod(end.task).name or f"{evidence.name}-{end.task}"
     preempted = next((event for event in evidence.events_of("Pod", pod) if event.reason == "Preempted"), None)

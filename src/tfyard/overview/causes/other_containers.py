@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from tfyard.model.names import CODE_VOLUME, PACKAGES_VOLUME
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut
-from tfyard.overview.evidence import End, Evidence
+from tfyard.overview.causes import leaving
+from tfyard.overview.evidence import End, Evidence, Preparation
 from tfyard.overview.wording import age
 from tfyard.views.pods import PodDetails
 from tfyard.views.program import failed_sidecars, holding
@@ -40,7 +41,8 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     """Causes of tasks that run."""
     for pod in () if evidence.status.is_finished else evidence.running:
         yield from _sidecars(pod)
-        yield from _not_ready(evidence, pod, now)
+        if not leaving.unseen(evidence, pod):
+            yield from _not_ready(evidence, pod, now)
 
 
 # --- init containers
@@ -79,17 +81,22 @@ def preparing(evidence: Evidence, pod: PodDetails, now: datetime) -> Cause | Non
     held_by = holding(pod)
     if held_by is None or held_by.state.running is None:
         return None
-    name, since = held_by.name, held_by.state.running.started_at or now
+    since, log = held_by.state.running.started_at, evidence.logs.get(pod.task)
+    return of_preparation(evidence, Preparation(pod.task, held_by.name, since, log), now)
+
+
+def of_preparation(evidence: Evidence, step: Preparation, now: datetime) -> Cause:
+    name, since = step.container, step.since or now
     does = f", {OWN[name][0]}," if name in OWN else ""
+    line = step.log.text.strip().rpartition("\n")[2] if step.log else ""
+    printed = (Quote("log", cut(line), step.log.at),) if step.log and line else ()
+    where = "--local" if evidence.is_local else f"-n {evidence.namespace}"
     ran = age((now - since).total_seconds())
-    log = evidence.logs.get(pod.task)
-    line = log.text.strip().rpartition("\n")[2] if log else ""
-    printed = (Quote("log", cut(line), log.at),) if log and line else ()
     return Cause(
         kind="init-container",
         sentence=f"{TASKS} wait{S} for the init container {name}{does} to end; it has run for {ran}",
-        fix=f"see what it does: `tfyard logs {evidence.name} {pod.task} -n {evidence.namespace}`",
-        tasks=(pod.task,),
+        fix=f"see what it does: `tfyard logs {evidence.name} {where}`",
+        tasks=(step.task,),
         evidence=(
             Quote("container", f"{name} runs" + ("" if line else ", and printed nothing"), since),
             *printed,

@@ -14,7 +14,7 @@ from tfyard.planner import reasons
 
 LONGEST_REASON = 900
 """Characters of a refusal's reason: PodSecurity names each violation of each container."""
-BLOCKED, INVALID = "Blocked", "InvalidSpec"
+BLOCKED, INVALID, NAME_NOT_FREE = "Blocked", "InvalidSpec", "NameNotYetFree"
 _PAIR = r"([\w./-]+)=([\w.]+)"
 _HTTP_CODE = r" \(\d{3} \w*\)$"
 """End of the operator's messages about refusals, which explains nothing."""
@@ -123,6 +123,12 @@ REFUSALS = (
         "submit the job in another namespace",
     ),
     Refusal(
+        r"pod (?P<pod>\S+) is still being deleted: node (?P<node>\S+) is not ready",
+        "node-lost",
+        "the pod {pod} is deleted, and its node {node} does not answer: nobody knows whether it still runs",
+        "if that machine is off for good: kubectl delete node {node}",
+    ),
+    Refusal(
         r"must be no more than 63|must be no more than 253|a DNS-1035 label|a lowercase RFC 1123",
         "name",
         "the name {job} cannot be used for pods and Services: {message}",
@@ -154,7 +160,7 @@ def _blocked(evidence: Evidence) -> Iterator[Cause]:
         quote = Quote("apiserver", cut(blocked.message), blocked.last_transition_time)
         if blocked.reason == INVALID:
             yield _invalid(quote, f"correct it: kubectl -n {evidence.namespace} edit tfjob {evidence.name}")
-        elif not is_of_queue(blocked.reason):
+        elif not is_of_queue(blocked.reason) and not (blocked.reason == NAME_NOT_FREE and evidence.former):
             yield of_message(evidence, blocked.message, quote)
     elif not evidence.tasks:
         for event in evidence.events_of("TFJob", evidence.name, evidence.uid):

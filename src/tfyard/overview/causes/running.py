@@ -31,6 +31,8 @@ _OF_SOCKETS = (
 _CONNECTING = r"Waiting for \d+/\d+ tasks to connect"
 """Message of TensorFlow's coordination service, which then lists some of the missing tasks."""
 _CONNECTED = r"Barrier\(WaitForAllTasks.* has passed"
+_SERVES = "Started server with target"
+"""Message of TensorFlow when peers can reach a task; a coordinator that waits for one prints nothing."""
 _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
 _NCCL = (
     r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|NCCL operation .* failed"
@@ -51,6 +53,7 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     yield from _half(evidence, now)
     yield from _unreached(evidence, now)
     yield from _not_connected(evidence, now)
+    yield from _unserved(evidence, now)
     yield from _not_a_number(evidence, evidence.up)
     yield from _silent(evidence, {task for task in evidence.up if not task.startswith(SERVERS)}, now)
 
@@ -125,6 +128,25 @@ def _stragglers(log: str) -> list[str]:
     if re.search(_CONNECTED, last):
         return []
     return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", last)]
+
+
+def _unserved(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    """The cause of a job whose parameter servers run and do not serve, while all others wait in silence."""
+    up = {task: log for task, log in evidence.logs.items() if task in evidence.up}
+    missing = sorted(task for task in up if task.startswith(SERVERS) and _SERVES not in up[task].text)
+    serving = sorted(task for task in up if _SERVES in up[task].text)
+    times = [log.at for log in up.values() if log.at is not None]
+    if not missing or not serving or not times or now - max(times) < PATIENCE:
+        return
+    line = up[missing[0]].text.strip().rpartition("\n")[2]
+    others = named(sorted(up.keys() - {*missing}))
+    yield Cause(
+        kind="peers",
+        sentence=f"no TensorFlow server of {TASKS} has started yet, so {others} cannot go on",
+        fix=_dump(evidence),
+        tasks=tuple(missing),
+        evidence=(Quote("log", cut(line or f"no output of {missing[0]}"), up[missing[0]].at),),
+    )
 
 
 def is_unreached(evidence: Evidence) -> bool:
@@ -265,14 +287,21 @@ def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
         return
     line = evidence.logs[last].text.strip().rpartition("\n")[2]
     sentence = f"{named(sorted(times))} printed nothing for {duration(quiet.total_seconds())}"
-    fix = "see what they do: `py-spy dump --pid 1` in the container"
-    if evidence.is_local:
-        fix = "see what they do: `py-spy dump --pid PID`"
     quote = Quote("log", cut(line or "no output at all"), times[last])
     tasks = tuple(sorted(times))
     yield Cause(
-        kind="no-progress", sentence=sentence, fix=fix, tasks=tasks, evidence=(quote,), is_symptom=True
+        kind="no-progress",
+        sentence=sentence,
+        fix=_dump(evidence),
+        tasks=tasks,
+        evidence=(quote,),
+        is_symptom=True,
     )
+
+
+def _dump(evidence: Evidence) -> str:
+    pid, where = ("PID", "") if evidence.is_local else ("1", " in the container")
+    return f"see what they do: `py-spy dump --pid {pid}`{where}"
 
 
 def _metrics(log: str) -> list[dict[str, float]]:

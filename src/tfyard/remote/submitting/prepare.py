@@ -98,7 +98,7 @@ def _from_file(submission: Submission) -> PreparedSubmission:
         text = "is a config with resources: its servers are no job and never end"
         shown = files.display_name(name)
         raise Usage(f"{shown} {text}; `tfyard render {shown} | kubectl apply -f -` creates them")
-    loaded = from_documents(documents, name, uses_images=True)
+    loaded = from_documents(documents, name, uses_images=not submission.image)
     return PreparedSubmission(
         job=_with_variables(loaded.job, submission.variables),
         folder=loaded.file.parent,
