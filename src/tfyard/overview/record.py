@@ -7,6 +7,7 @@ from msgspec import Struct
 from tfyard.errors import Interrupted
 from tfyard.model import Ending, Job, Status, Task
 from tfyard.model.run_events import Ended, RunEvent, Started
+from tfyard.overview.steps import StartSteps, Steps
 from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
@@ -24,6 +25,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     """Seconds of CPU time."""
     peak: int = 0
     """Highest memory use in bytes."""
+    steps: tuple[StartSteps, ...] = ()
+    """Where each of its starts began; only of a task that started more than once."""
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -55,8 +58,10 @@ class Recorder:
         """Phase of the run if it is stopped before its end."""
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
+        self._steps = Steps()
 
     def note(self, event: RunEvent) -> None:
+        self._steps.note(event)
         match event:
             case Started(task, start, _):
                 self._starts[task] = start
@@ -94,6 +99,7 @@ class Recorder:
             starts=self._starts.get(task.name, 0) or 1,
             cpu=end.cpu if end else 0.0,
             peak=end.peak if end else 0,
+            steps=self._steps.of(task.name),
         )
 
     def _outcome(self, task: Task, status: Status, end: Ended | None) -> str:

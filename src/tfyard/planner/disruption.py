@@ -5,8 +5,8 @@ they have started again, too. The status remembers the last disruption until all
 fails before that is not at fault: a restart in place by the kubelet is forgiven, and `together` starts all tasks
 again, once.
 
-A kubelet that takes a pod away by itself tells so when the pod has ended. A peer that has saved a checkpoint with it
-may have ended before, so failures with TensorFlow's codes for that are judged only when this is ruled out.
+A kubelet that takes a pod away by itself tells so when the pod has ended. A peer that has saved a checkpoint with
+it may have ended before, so failures with TensorFlow's codes for that are judged only when this is ruled out.
 """
 
 from collections.abc import Iterator

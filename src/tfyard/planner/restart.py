@@ -149,7 +149,11 @@ def failure(situation: Situation, verdict: Verdict) -> Failure | None:
         )
         return Failure(cause="TaskFailed", task=pod.task.name, exit_code=pod.exit_code, message=text)
     limit = job.run_policy.backoff_limit
-    if limit is None or verdict.is_undecided or may_restart_in_place(job, census, kubeflow=situation.site.kubeflow):
+    if (
+        limit is None
+        or verdict.is_undecided
+        or may_restart_in_place(job, census, kubeflow=situation.site.kubeflow)
+    ):
         return None
     return _beyond_limit(job, _restarts_allowed(limit, kubeflow=situation.site.kubeflow), census, verdict)
 
