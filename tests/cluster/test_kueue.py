@@ -1,5 +1,6 @@
 """Kueue's own controller on a whole cluster: jobs queue, are admitted and preempted, stopped and resumed."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,12 @@ class Team:
         assert done.code == 0, done.err
         return done.out + done.err
 
-    def submit(self, name: str, *labels: str) -> None:
-        """It runs until `finish`."""
+    def submit(self, name: str, *labels: str, words: str = "") -> None:
+        """It runs until `finish`; a pod whose program finds `/tmp/saved` ends as after a save."""
         file = self._folder / f"{name}.yaml"
-        run = f"until [ -e /tmp/end-of-{name} ]; do sleep 0.2; done"
+        run = f"until [ -e /tmp/end-of-{name} ]; do [ -e /tmp/saved ] && exit 42; sleep 0.2; done"
         own = "".join(f"  {label}\n" for label in labels)
-        text = f"name: {name}\nimage: any:1\nrun: {run}\nworker: 2\ncpu: 100m\nqueue: team\n"
+        text = f"name: {name}\nimage: any:1\nrun: {run}\nworker: 2\ncpu: 100m\nqueue: team\n{words}"
         file.write_text(text + (f"labels:\n{own}" if own else ""))
         self.tfyard("submit", str(file))
 
@@ -64,6 +65,18 @@ class Team:
     def pods(self, name: str) -> list[str]:
         found = self.cluster.get("pods", "-n", "queued", "-l", f"training.kubeflow.org/job-name={name}")
         return [each["metadata"]["name"] for each in found["items"] if each["status"]["phase"] == "Running"]
+
+    def uids(self, name: str) -> dict[str, str]:
+        """Pods of tasks that run -> their uids."""
+        running, found = self.pods(name), self.cluster.get("pods", "-n", "queued")["items"]
+        metas = [each["metadata"] for each in found]
+        return {meta["name"]: meta["uid"] for meta in metas if meta["name"] in running}
+
+    def evict(self, pod: str) -> None:
+        """As `kubectl drain` does it, but the node stays."""
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+        path = f"/api/v1/namespaces/queued/pods/{pod}/eviction"
+        self.cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
 
     def until(self, **states: str) -> None:
         until(lambda: {name: self.state(name) for name in states} == states, 120)
@@ -151,3 +164,26 @@ def test_a_job_that_is_preempted_by_priority_goes_on_later_and_loses_no_retry(te
     team.until(patient="Running")
     assert team.restarts("patient") == 0
     team.finish("patient")
+
+
+@pytest.mark.parametrize("words", ["", "together: true\n"], ids=["a peer saves", "together"])
+def test_a_queued_job_that_loses_a_task_starts_again_as_a_whole_within_its_quota(
+    team: Team, words: str
+) -> None:
+    team.submit("first", words=f"retries: 0\n{words}")
+    before = until(lambda: len(found := team.uids("first")) == 2 and found, 120)
+    team.submit("second")
+    team.evict("first-worker-1")
+    if not words:
+        team.cluster.kubectl("exec", "-n", "queued", "first-worker-0", "--", "touch", "/tmp/saved")
+
+    def all_new() -> bool:
+        now = team.uids("first")
+        return len(now) == 2 and not {*now.values()} & {*before.values()}
+
+    until(all_new, 120)
+    assert (team.state("second"), team.pods("second")) == ("Suspended", []), "the quota is not given away"
+    assert team.restarts("first") == 0
+    team.finish("first")
+    team.until(second="Running")
+    team.finish("second")

@@ -15,7 +15,7 @@ import pytest
 
 from tfyard import formats
 
-TIMEOUT = 90
+TIMEOUT = 240
 Event = dict[str, Any]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Event, Outcome, Yard
+from tests.e2e.conftest import Yard
 from tfyard.local.tasks import is_below
 from tfyard.node.orphans import owner
 
@@ -93,27 +93,3 @@ def test_an_evaluator_judges_the_last_checkpoint_after_the_chief_is_done(yard: Y
     assert outcome.code == 0
     assert [event["code"] for event in outcome.of("ended", "evaluator-0")] == [0]
     assert outcome.of("metric", "evaluator-0")[-1]["step"] == 200
-
-
-def begins(outcome: Outcome) -> list[int]:
-    """The steps at which worker 0 began, in a run in which worker 1 was taken away once."""
-    assert outcome.code == 0
-    assert outcome.status.get("restarts", 0) == 0
-    assert (outcome.status["disruption"]["tasks"], outcome.status["disruption"]["restarted"]) == (
-        ["worker-1"],
-        True,
-    )
-    return [int(line.rpartition(" ")[2]) for line in outcome.lines("worker-0") if "Begins" in line]
-
-
-@pytest.mark.long
-def test_workers_with_tensorflows_own_handler_lose_no_step_when_one_is_evicted(yard: Yard) -> None:
-    example(yard, "preemption", "multiworker.yaml", 300)
-
-    def evict(event: Event) -> None:
-        if event["event"] == "metric" and event["step"] == 50:
-            yard.start("restart", "preemption", "worker-1", "--local", "--yes", "--no-wait")
-
-    first, second = begins(yard.watch(evict))
-    assert first == 0
-    assert 50 < second < 100, "it was saved when the signal came, not every 50 steps"

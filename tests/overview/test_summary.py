@@ -45,4 +45,5 @@ def test_details_are_why_it_failed_and_the_last_metrics() -> None:
         "",
         "last: loss 0.1235",
     ]
+    assert list(details([], Progress(), ["worker-0 failed"])) == ["", "worker-0 failed"]
     assert list(details([], Progress())) == []

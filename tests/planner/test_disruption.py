@@ -227,6 +227,80 @@ def test_restarts_in_place_before_the_disruption_still_count() -> None:
     assert (status.restarts, status.tasks["Worker"].excused) == (3, {"0": ("peer/4",)})
 
 
+# --- nodes that take a pod away by themselves, and tell of it when the pod has ended
+
+
+EVICTED_BY_KUBELET = pod("worker-1", "Failed", exit_code=42, disrupted=True, reason="Evicted")
+
+
+def saved(name: str, policy: str = "Never", **fields: Any) -> Pod:
+    """The pod of a task that has saved a checkpoint and ended, two seconds after NOW."""
+    phase = "Running" if policy in ("OnFailure", "Always") else "Failed"
+    return pod(name, phase, **({"exit_code": 42, "run_ended": at(2)} | fields))
+
+
+@pytest.mark.parametrize("code", [42, 143])
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+def test_a_peer_that_has_saved_is_not_judged_before_a_node_may_have_told_of_its_eviction(
+    policy: str, code: int
+) -> None:
+    asked = job(workers(2, policy), backoff_limit=0)
+    before, ended = begun(asked, *pods("worker-0", "worker-1")), saved("worker-0", exit_code=code)
+    early = look(asked, ended, pod("worker-1"), status=before, now=at(3))
+    assert (deleted(early), early.status.is_finished, early.wake_after) == ([], False, 29.0)
+    decision = look(asked, ended, EVICTED_BY_KUBELET, status=early.status, now=at(9))
+    assert (deleted(decision), decision.status.restarts) == (BOTH, 0)
+    assert ("worker-0", "PeerLost", "worker-1") in [
+        (end.task, end.reason, end.peer) for end in decision.status.endings
+    ]
+
+
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+def test_without_an_eviction_the_codes_are_judged_when_one_is_ruled_out(policy: str) -> None:
+    asked = job(workers(2, policy), backoff_limit=0)
+    before, ended = begun(asked, *pods("worker-0", "worker-1")), saved("worker-0")
+    for other, now in ((pod("worker-1"), 32), (saved("worker-1"), 3)):
+        assert look(asked, ended, other, status=before, now=at(now)).status.has("Failed")
+    here = Site(eviction_lag=0.0)
+    assert look(asked, ended, pod("worker-1"), status=before, now=at(2), site=here).status.has("Failed")
+
+
+def test_other_codes_are_judged_at_once() -> None:
+    asked = job(workers(2))
+    before = begun(asked, *pods("worker-0", "worker-1"))
+    failed = saved("worker-0", exit_code=1)
+    assert look(asked, failed, pod("worker-1"), status=before, now=at(2)).status.has("Failed")
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+@pytest.mark.parametrize("policy", ["OnFailure", "Always"])
+def test_a_restart_in_place_after_a_save_is_forgiven_although_the_eviction_is_told_later(
+    policy: str, limit: int
+) -> None:
+    asked = job(workers(2, policy), backoff_limit=limit)
+    status = begun(asked, *pods("worker-0", "worker-1"))
+    due = saved("worker-0", policy, restart_due=True)
+    status = look(asked, due, pod("worker-1"), status=status, now=at(2)).status
+    assert not status.is_finished
+    back = saved("worker-0", policy, restarts=1, running_since=at(3))
+    status = look(asked, back, pod("worker-1"), status=status, now=at(4)).status
+    assert not status.is_finished
+    decision = look(asked, back, EVICTED_BY_KUBELET, status=status, now=at(9))
+    assert (deleted(decision), decision.status.restarts) == (["mnist-worker-1"], 0)
+    assert decision.status.tasks["Worker"].excused == {"0": ("peer/1",)}
+    ending = next(end for end in decision.status.endings if end.task == "worker-0")
+    assert (ending.reason, ending.peer) == ("PeerLost", "worker-1")
+
+
+def test_a_retry_beyond_the_limit_is_found_when_an_eviction_is_ruled_out() -> None:
+    asked = job(workers(2, "OnFailure"), backoff_limit=1)
+    status = begun(asked, *pods("worker-0", "worker-1"))
+    here = (saved("worker-0", "OnFailure", restarts=2, running_since=at(3)), pod("worker-1"))
+    status = look(asked, *here, status=status, now=at(4)).status
+    assert not status.is_finished
+    assert look(asked, *here, status=status, now=at(32)).status.has("Failed")
+
+
 # --- other ways to lose a task
 
 

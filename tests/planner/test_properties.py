@@ -4,7 +4,7 @@ A history is a list of moves. After each the planner looks once, and may be kill
 """
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tfyard.model import CHIEF, EVALUATOR, PS, ROLES, WORKER, Create, Delete, Job, Pod, Task, TensorBoard
+from tfyard.model import (
+    CHIEF,
+    EVALUATOR,
+    PS,
+    ROLES,
+    WORKER,
+    Create,
+    Decision,
+    Delete,
+    Job,
+    Pod,
+    Task,
+    TensorBoard,
+)
 from tfyard.planner import Gang, Site
 
 from .builders import job, look, role
@@ -29,12 +42,41 @@ RETRIED_CODES = {"Always": {1, 137}, "OnFailure": {1, 137}, "ExitCode": {137}, "
 """A copy of the planner's rule, so that the planner is not tested by itself."""
 
 
+class Forgiveness:
+    """When a failure may be, and when it must be, forgiven because a task was taken away: a rule of its own. The
+    two differ where a crash keeps the planner from seeing that a task was taken away."""
+
+    def __init__(self) -> None:
+        self.may = self.must = False
+        self.unseen: list[str] = []
+        """Pods that were taken away, and that no stored status tells of yet."""
+        self.since: datetime | None = None
+        """Since when all tasks run."""
+
+    def take(self, uid: str) -> None:
+        self.may, self.since = True, None
+        self.unseen.append(uid)
+
+    def see(self, pods: dict[str, Pod], now: datetime, *, is_complete: bool) -> None:
+        """The planner sees these pods, and its status will be stored."""
+        seen = {pod.uid for pod in pods.values() if pod.disrupted or pod.deleting is not None}
+        if self.since is not None and (now - self.since).total_seconds() >= 60:
+            self.close()
+        self.must = self.must or bool(seen & {*self.unseen})
+        self.unseen = []
+        self.since = (self.since or now) if is_complete else None
+
+    def close(self) -> None:
+        self.may, self.must, self.since = False, False, None
+
+
 class History(World):
     """A world in which things go wrong, and which counts the restarts itself."""
 
     def __init__(self, job: Job, site: Site) -> None:
         super().__init__(job, site)
-        self.restarts = self.due = self.disruptions = 0
+        self.restarts = self.at_most = self.failures = self.ends = self.due = self.disruptions = 0
+        self.forgiveness = Forgiveness()
         self.doomed: set[str] = set()
 
     def move(self, name: str, number: int, crash: str) -> None:
@@ -57,11 +99,36 @@ class History(World):
             self.apply(decision.actions if decision.urgency != "now" else ())
             return
         was_finished = self.status.is_finished
+        self.judge(decision)
         self.report(decision)
         self.doomed |= {a.uid for a in decision.actions if isinstance(a, Delete)}
         done = {"": len(decision.actions), "after report": 0, "half applied": len(decision.actions) // 2}
         self.apply(decision.actions[: done[crash]])
         self.check(was_finished)
+
+    def judge(self, decision: Decision) -> None:
+        """Counts the failures that this decision is the first to tell of."""
+        asleep = self.job.run_policy.suspend
+        self.forgiveness.see(self.pods, self.now, is_complete=self._is_complete())
+        self.restarts += self.failures * (not self.forgiveness.may)
+        self.at_most += self.failures * (asleep or not self.forgiveness.must)
+        if self.ends and not asleep:
+            assert self.forgiveness.may or decision.status.is_finished, "a program failed for good"
+            assert not self.forgiveness.must or not _has_failed_by_itself(decision), (
+                "a program is not at fault"
+            )
+        self.failures = self.ends = 0
+        if asleep or any("failed after it" in event.message for event in decision.events):
+            self.forgiveness.close()
+
+    def _is_complete(self) -> bool:
+        """Whether all tasks run that have not finished."""
+        finished = sum(counts.succeeded for counts in self.status.replica_statuses.values())
+        runs = sum(
+            pod.phase == "Running" and pod.deleting is None and not pod.program and not pod.restart_due
+            for pod in self.pods.values()
+        )
+        return runs + finished >= self.job.size
 
     def check(self, was_finished: bool) -> None:
         status, limit = self.status, self.job.run_policy.backoff_limit
@@ -71,13 +138,13 @@ class History(World):
         assert status.is_finished == (status.completion_time is not None)
         assert status.is_finished or not was_finished, "an end is final"
         if not status.is_finished:
-            assert shown == self.restarts or (self.disruptions and shown < self.restarts)
+            assert self.restarts <= shown <= self.at_most
             assert limit is None or self.job.run_policy.suspend or shown <= limit
         elif (
             status.failure is not None and status.failure.cause == "BackoffLimitExceeded" and not was_finished
         ):
             assert limit is not None
-            assert self.restarts + self.due > limit
+            assert self.at_most + self.due > limit
 
     def choose(self, number: int, *phases: str, leaving: bool = False) -> Pod | None:
         """A pod in one of these phases, of a task that the job has, and that nobody has given up."""
@@ -110,7 +177,8 @@ class History(World):
             return False
         self.change(pod.name, phase="Failed", exit_code=code)
         policy = next(role.restart for role in self.job.roles if role.name == pod.task.role)
-        self.restarts += code in RETRIED_CODES[policy]
+        self.failures += code in RETRIED_CODES[policy]
+        self.ends += code not in RETRIED_CODES[policy]
         return code not in RETRIED_CODES[policy]
 
     def do_restart(self, number: int) -> bool:
@@ -120,7 +188,7 @@ class History(World):
         pod = due[0] if due else self.choose(number, "Running")
         if pod and self._is_restarted_in_place(pod) and not self.status.is_finished:
             self.change(pod.name, restarts=pod.restarts + 1, restart_due=False)
-            self.restarts += 1
+            self.failures += 1
         return True
 
     def do_crash(self, number: int) -> bool:
@@ -154,15 +222,21 @@ class History(World):
     def do_evict(self, number: int) -> bool:
         if pod := self.choose(number, "Running"):
             self.change(pod.name, phase="Failed", exit_code=(None, 137)[number % 2], disrupted=True)
-            self.disruptions += self.job.size > 1
+            self.take(pod)
         return False
+
+    def take(self, pod: Pod) -> None:
+        """Counts a task that is taken away; a task without peers is none that others could lose."""
+        if self.job.size > 1:
+            self.disruptions += 1
+            self.forgiveness.take(pod.uid)
 
     def do_delete(self, number: int) -> bool:
         if pod := self.choose(number, "Running", "Pending", "Succeeded"):
             self.look("")
             if pod.name in self.pods:
                 self.delete(pod.name)
-                self.disruptions += self.job.size > 1
+                self.take(pod)
         return False
 
     def do_end(self, number: int) -> bool:
@@ -176,7 +250,7 @@ class History(World):
         self.look("")
         if pod := self.choose(number, "Running", "Pending", "Succeeded"):
             del self.pods[pod.name]
-            self.disruptions += self.job.size > 1
+            self.take(pod)
         return True
 
     def do_scale(self, number: int) -> bool:
@@ -307,6 +381,10 @@ def test_no_pod_waits_for_ever_for_members_of_a_gang(
     history.settle()
     waiting = [pod.name for pod in history.pods.values() if pod.phase == "Pending"]
     assert history.status.is_finished or waiting == []
+
+
+def _has_failed_by_itself(decision: Decision) -> bool:
+    return decision.status.failure is not None and decision.status.failure.cause == "TaskFailed"
 
 
 def _has_ended(pod: Pod) -> bool:

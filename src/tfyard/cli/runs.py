@@ -16,6 +16,7 @@ from tfyard.local import runs
 from tfyard.local.evidence import why
 from tfyard.logs.readings import storable, without_colours
 from tfyard.node.logs import LogFileFollower, WrittenLines
+from tfyard.overview import lost_peers
 from tfyard.overview.summary import RUN_COLUMNS, run_row
 from tfyard.overview.wording import PROGRAM
 
@@ -60,7 +61,8 @@ def show(name: str, output: str) -> None:
         print_json({**msgspec.to_builtins(record), "metrics": last, "directory": str(run.path)})
         return
     click.echo(run.name)
-    for line in summary(record, runs.progress(run), why(run, record)):
+    lost = [*lost_peers.sentences(run.status().endings)]
+    for line in summary(record, runs.progress(run), why(run, record), lost):
         click.echo(line)
     click.echo(f"\nlogs: {run.path}/logs")
 

@@ -47,7 +47,9 @@ def prepare(asked: RunOptions) -> PreparedRun:
         rehearsals=[settings.rehearsal(text, job) for text in asked.kill],
         pattern=settings.pattern(asked.metric),
         ports=ports,
-        site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=RESTART_IN_PLACE),
+        site=planner.Site(
+            services="none", ports=ports.take(job.tasks()), backoff=RESTART_IN_PLACE, eviction_lag=0.0
+        ),
         ignored=tuple(shortfalls.ignored(loaded.job)),
         is_from_config=config is not None,
         changes=(*(loaded.changes or ()), *guesses),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tfyard.model import Condition, Job, Manifest, Role, Status, tensorflow_container
 from tfyard.model.summary import JobSummary, RecordedEvent
-from tfyard.overview import attempts, table
+from tfyard.overview import attempts, lost_peers, table
 from tfyard.overview.attempts import Attempt
 from tfyard.overview.cause import named
 from tfyard.overview.fixes import spoken
@@ -77,7 +77,8 @@ def lines(view: JobView, now: datetime) -> Iterator[str]:
         yield from _section("Roles", _table(ROLE_COLUMNS, rows))
     if view.attempts:
         rows = [attempts.row(each, now) for each in view.attempts]
-        yield from _section("Attempts", _table(attempts.COLUMNS, rows))
+        lost = [f"  {each}" for each in lost_peers.sentences(view.summary.status.endings)]
+        yield from _section("Attempts", [*_table(attempts.COLUMNS, rows), *lost])
     yield from _section("Last words", _last_words(view.attempts))
     rows = [_sidecar(each) for each in view.sidecars]
     yield from _section("Failed sidecars", _table(SIDECAR_COLUMNS, rows) if rows else [])

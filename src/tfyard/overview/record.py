@@ -7,6 +7,7 @@ from msgspec import Struct
 from tfyard.errors import Interrupted
 from tfyard.model import Ending, Job, Status, Task, preparations
 from tfyard.model.run_events import Ended, RunEvent, Started
+from tfyard.overview.steps import StartSteps, Steps
 from tfyard.overview.wording import on_this_machine
 from tfyard.planner import indexes
 
@@ -29,6 +30,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     """Highest memory use in bytes."""
     preparing: str = ""
     """The init container that runs, because of which the program has not started; empty: none."""
+    steps: tuple[StartSteps, ...] = ()
+    """Where each of its starts began; only of a task that started more than once."""
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -58,12 +61,14 @@ class Recorder:
         self.name, self.job, self.started, self.pid, self.resumes = name, job, started, pid, resumes
         self.stopped_as = "Interrupted"
         """Phase of the run if it is stopped before its end."""
-        self._steps = {role.name: preparations(role.template) for role in job.roles}
+        self._preparations = {role.name: preparations(role.template) for role in job.roles}
         self._starts: dict[str, int] = {}
         """Task, or init container of a task -> the number of its last start."""
         self._ends: dict[str, Ended] = {}
+        self._steps = Steps()
 
     def note(self, event: RunEvent) -> None:
+        self._steps.note(event)
         match event:
             case Started(task, start, _):
                 self._starts[task] = start
@@ -108,12 +113,13 @@ class Recorder:
             cpu=end.cpu if end else 0.0,
             peak=end.peak if end else 0,
             preparing=preparing,
+            steps=self._steps.of(task.name),
         )
 
     def _preparing(self, task: Task) -> str:
         """The init container of a task that runs now."""
         begun = self._starts.keys() - self._ends.keys()
-        return next((each for each in self._steps[task.role] if f"{task.name}.{each}" in begun), "")
+        return next((each for each in self._preparations[task.role] if f"{task.name}.{each}" in begun), "")
 
     def _outcome(self, task: Task, status: Status, end: Ended | None) -> str:
         memory = status.tasks.get(task.role)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from tfyard.overview.progress import Progress
 from tfyard.overview.record import RunRecord, TaskRecord
+from tfyard.overview.steps import rows
 from tfyard.overview.wording import duration, size
 
 TASK_COLUMNS = ("TASK", "OUTCOME", "EXIT CODE", "RESTARTS", "CPU", "MEMORY")
@@ -22,14 +23,23 @@ def task_row(task: TaskRecord) -> tuple[str, ...]:
     return (task.name, task.outcome, _code(task.exit_code), str(task.starts - 1), *used)
 
 
+def start_rows(record: RunRecord) -> list[tuple[str, ...]]:
+    """Where the starts of tasks began that started more than once: cells of START_COLUMNS."""
+    return [row for task in record.tasks for row in rows(task.name, task.steps)]
+
+
 def run_row(record: RunRecord, now: datetime) -> tuple[str, ...]:
     """Cells of RUN_COLUMNS."""
     took = duration(((record.ended or now) - record.started).total_seconds())
     return (record.name, record.phase, str(len(record.tasks)), took, _code(record.exit_code))
 
 
-def details(why: Sequence[str], progress: Progress) -> Iterator[str]:
-    """Lines on why the run failed, if it did, and the last metrics; an empty line before each."""
+def details(why: Sequence[str], progress: Progress, disruptions: Sequence[str] = ()) -> Iterator[str]:
+    """Lines on tasks that were taken away, why the run failed, if it did, and the last metrics; an empty line
+    before each."""
+    if disruptions:
+        yield ""
+        yield "\n".join(disruptions)
     if why:
         yield ""
         yield "\n".join(why)

@@ -118,7 +118,8 @@ def _active(situation: Situation) -> Decision:
     """The decision for a job under way: judge the pods, derive the job's status, then plan the actions."""
     aftermath = disruption.review(situation)
     situation, group = aftermath.situation, gang.review(aftermath.situation)
-    verdict = together.review(aftermath, restart.judge(situation, forgives=aftermath.is_open))
+    ruled = restart.judge(situation, forgives=aftermath.is_open, undecided=aftermath.undecided)
+    verdict = together.review(aftermath, ruled)
     given_up = (*verdict.given_up, *_unique(group.given_up, verdict))
     judged = together.applied(situation.give_up(given_up), verdict)
     waits = waiting.review(judged)
@@ -136,7 +137,7 @@ def _active(situation: Situation) -> Decision:
     )
     together_in = together.wake_after(judged, after.disruption)
     pauses = (*backoff.waits(judged), together_in, sidecars.next_end(lingering, now))
-    times = (deadline.remaining(judged), group.wake_after, waits.wake_after, *pauses)
+    times = (deadline.remaining(judged), group.wake_after, waits.wake_after, aftermath.wake_after, *pauses)
     return Decision(
         status=after,
         actions=actions,

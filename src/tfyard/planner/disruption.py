@@ -4,14 +4,19 @@ TensorFlow's collectives do not survive the loss of a member: its peers fail, an
 they have started again, too. The status remembers the last disruption until all tasks have run for a minute. What
 fails before that is not at fault: a restart in place by the kubelet is forgiven, and `together` starts all tasks
 again, once.
+
+A kubelet that takes a pod away by itself tells so when the pod has ended. A peer that has saved a checkpoint with
+it may have ended before, so failures with TensorFlow's codes for that are judged only when this is ruled out.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import Disruption, Pod, RoleStatus, Status, Task
+from tfyard.model.exit_codes import SAVED
 
 from .census import Census, RoleCensus
 from .situation import Situation
@@ -38,6 +43,10 @@ class Aftermath(Struct, frozen=True, kw_only=True):
     """Uids of pods that are restarted in place because of it."""
     failed_again: tuple[Pod, ...] = ()
     """Pods that were restarted in place because of it, and failed once more."""
+    undecided: frozenset[str] = frozenset()
+    """Uids of pods that have ended as after a save, while it may still turn out that a peer is taken away."""
+    wake_after: float | None = None
+    """Seconds until that is ruled out for one of them."""
 
 
 def review(situation: Situation) -> Aftermath:
@@ -48,7 +57,7 @@ def review(situation: Situation) -> Aftermath:
     taken = tuple(dict.fromkeys(_taken(situation)))
     disruption = _merged(situation, known, taken) if taken else _recovering(situation, known)
     if disruption is None or not is_open(situation, disruption):
-        return Aftermath(situation=situation, disruption=disruption)
+        return _waiting(Aftermath(situation=situation, disruption=disruption))
     return _forgiving(situation, disruption, is_new=bool(taken))
 
 
@@ -56,7 +65,7 @@ def is_open(situation: Situation, disruption: Disruption | None) -> bool:
     if disruption is None or disruption.restarted:
         return False
     recovered = disruption.recovered
-    return recovered is None or (situation.now - recovered).total_seconds() < STEADY
+    return recovered is None or _seconds_since(situation, recovered) < STEADY
 
 
 def names(disruption: Disruption) -> str:
@@ -100,22 +109,23 @@ def _vanished(before: Status, role: RoleCensus) -> Iterator[str]:
 def _merged(situation: Situation, known: Disruption | None, taken: tuple[str, ...]) -> Disruption:
     """The disruption with the tasks that are taken away now: one that is still open, or else a new one."""
     if known is None or not is_open(situation, known):
-        counted = _counted(situation.before, situation.census)
+        counted = _counted(situation)
         return Disruption(tasks=taken[:NAMED_TASKS], since=situation.stamp, restarts=counted)
     tasks = tuple(dict.fromkeys((*known.tasks, *taken)))[:NAMED_TASKS]
     counted = {task: count for task, count in known.restarts.items() if task not in taken}
     return replace(known, tasks=tasks, recovered=None, restarts=counted)
 
 
-def _counted(before: Status, census: Census) -> dict[str, int]:
-    """Restarts in place by task that counted before the disruption: those that the status has."""
+def _counted(situation: Situation) -> dict[str, int]:
+    """Restarts in place by task that counted before the disruption: those that the status has. One that followed a
+    save a moment ago belongs to the disruption."""
     counted: dict[str, int] = {}
-    for role in census:
-        shown = before.replica_statuses.get(role.role.name)
+    for role in situation.census:
+        shown = situation.before.replica_statuses.get(role.role.name)
         new = role.restarts - shown.restarts if shown else 0
         for pod in _in_place(role):
-            own = role.own_restarts(pod)
-            counted[pod.task.name] = own - min(own, max(0, new))
+            own, saved = role.own_restarts(pod), not pod.restart_due and _undecided_for(situation, pod) > 0
+            counted[pod.task.name] = own - min(own, max(0, new, int(saved)))
             new -= own
     return {task: count for task, count in counted.items() if count}
 
@@ -134,6 +144,35 @@ def _is_complete(census: Census) -> bool:
         role.absent or role.pending or role.failed or role.stale or role.leaving or role.unknown
         for role in census
     ) and not any(pod.restart_due for role in census for pod in role.running)
+
+
+# --- ends of which it is not known yet whether they followed
+
+
+def _waiting(aftermath: Aftermath) -> Aftermath:
+    """The aftermath with the pods that are not judged yet. If no other pod is left, none is being taken away."""
+    situation, ended, others = aftermath.situation, dict[str, float](), False
+    for role in situation.census:
+        for pod in (*role.pending, *role.running, *role.failed):
+            left = _undecided_for(situation, pod)
+            if left > 0:
+                ended[pod.uid] = left
+            elif pod in role.running:
+                others = True
+    if not (ended and others):
+        return aftermath
+    return replace(aftermath, undecided=frozenset(ended), wake_after=min(ended.values()))
+
+
+def _undecided_for(situation: Situation, pod: Pod) -> float:
+    """Seconds for which it stays unknown why the pod's program has saved a checkpoint and ended."""
+    if pod.exit_code not in SAVED or pod.disrupted or pod.run_ended is None:
+        return 0.0
+    return situation.site.eviction_lag - _seconds_since(situation, pod.run_ended)
+
+
+def _seconds_since(situation: Situation, time: datetime) -> float:
+    return (situation.now - time).total_seconds()
 
 
 # --- restarts in place that followed

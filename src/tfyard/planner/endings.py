@@ -30,8 +30,9 @@ def remember(
     ends = [(pod, _over(pod, situation.stamp)) for pod in gone.values()]
     ends += ((pod, _ending(pod, restart)) for pod, restart in _ended(situation) if pod.uid not in gone)
     shown = [_with_peer(ending, peers.get(pod.uid, "")) for pod, ending in ends]
-    stored = {_identity(ending) for ending in known}
+    stored, followed = {_identity(ending) for ending in known}, {_identity(e): e for e in shown if e.peer}
     new = [ending for ending in shown if _identity(ending) not in stored]
+    known = tuple(ending if ending.peer else followed.get(_identity(ending), ending) for ending in known)
     return _newest((*known, *new)) if new else known
 
 

@@ -42,6 +42,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Pods that failed because other tasks were taken away."""
     replaced: tuple[Pod, ...] = ()
     fatal: tuple[Pod, ...] = ()
+    is_undecided: bool = False
+    """Whether ends of programs are judged later, and so are limits."""
     waits: tuple[str, ...] = ()
     """Sentences that say which tasks wait for their next attempt, how long and why."""
     given_up: tuple[GivenUp, ...] = ()
@@ -61,10 +63,16 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return bool(self.restarted or self.replaced or self.all_again)
 
 
-def judge(situation: Situation, *, forgives: bool = False) -> Verdict:
+def judge(
+    situation: Situation, *, forgives: bool = False, undecided: frozenset[str] = frozenset()
+) -> Verdict:
     """Decide about each pod that failed or is being deleted; `forgives`: tasks were taken away a moment ago, so
-    failures are not the program's."""
-    rulings = [(pod, _forgiven(ruling) if forgives else ruling) for pod, ruling in _rulings(situation)]
+    failures are not the program's; `undecided`: uids of failed pods that are judged later."""
+    rulings = [
+        (pod, _forgiven(ruling) if forgives else ruling)
+        for pod, ruling in _rulings(situation)
+        if pod.uid not in undecided
+    ]
     given_up = tuple(_give_up(situation, pod, ruling) for pod, ruling in rulings if ruling in ANOTHER_ATTEMPT)
 
     def ruled(wanted: Ruling) -> tuple[Pod, ...]:
@@ -75,6 +83,7 @@ def judge(situation: Situation, *, forgives: bool = False) -> Verdict:
         lost=ruled("forgive"),
         replaced=ruled("replace"),
         fatal=ruled("fatal"),
+        is_undecided=bool(undecided),
         waits=tuple(_wait(situation, each, each.backoff) for each in given_up if each.backoff),
         given_up=given_up,
     )
@@ -140,7 +149,11 @@ def failure(situation: Situation, verdict: Verdict) -> Failure | None:
         )
         return Failure(cause="TaskFailed", task=pod.task.name, exit_code=pod.exit_code, message=text)
     limit = job.run_policy.backoff_limit
-    if limit is None or may_restart_in_place(job, census, kubeflow=situation.site.kubeflow):
+    if (
+        limit is None
+        or verdict.is_undecided
+        or may_restart_in_place(job, census, kubeflow=situation.site.kubeflow)
+    ):
         return None
     return _beyond_limit(job, _restarts_allowed(limit, kubeflow=situation.site.kubeflow), census, verdict)
 

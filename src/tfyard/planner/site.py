@@ -57,5 +57,8 @@ class Site(Struct, frozen=True, kw_only=True):
     gang: Gang | None = None
     backoff: Backoff = Backoff(first=10.0, longest=600.0)
     """Back-off of a task that fails repeatedly, with the numbers of Kubernetes' own Job."""
+    eviction_lag: float = 30.0
+    """Seconds until a node has surely told of a pod that it takes away itself (node pressure, a shutdown): it does
+    so when the pod's containers have ended, by default within 30 s. 0: nodes tell at once."""
     queues_pods: bool = False
     """Whether Kueue queues the pods of a job, for clusters where it does not manage TFJobs themselves."""

@@ -37,6 +37,7 @@ from tfyard.model.run_events import (
     Unfinished,
 )
 from tfyard.node import standard_input
+from tfyard.overview import lost_peers
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
@@ -142,7 +143,8 @@ class RunFollower:
 
     def _print_end(self, run: Execution, record: RunRecord) -> None:
         click.echo()
-        for line in summary(record, self._progress, why(run.directory, record)):
+        lost = [*lost_peers.sentences(run.directory.status().endings)]
+        for line in summary(record, self._progress, why(run.directory, record), lost):
             click.echo(line)
         click.echo()
         if run.directory.work.exists():

@@ -8,7 +8,8 @@ from tfyard.cli.screen.rows import columns as terminal_columns
 from tfyard.cli.screen.rows import hanging
 from tfyard.overview.progress import Curve, Progress
 from tfyard.overview.record import RunRecord
-from tfyard.overview.summary import TASK_COLUMNS, details, headline, task_row
+from tfyard.overview.steps import START_COLUMNS
+from tfyard.overview.summary import TASK_COLUMNS, details, headline, start_rows, task_row
 from tfyard.overview.wording import number
 
 PLOT_WIDTH, PLOT_HEIGHT = 60, 6
@@ -17,12 +18,18 @@ FEWEST_POINTS = 3
 """Minimum number of points of a curve."""
 
 
-def summary(record: RunRecord, progress: Progress, why: Sequence[str] = ()) -> Iterator[str]:
-    """Lines of the summary. `why`: the output of `tfyard why`, if the run failed."""
+def summary(
+    record: RunRecord, progress: Progress, why: Sequence[str] = (), disruptions: Sequence[str] = ()
+) -> Iterator[str]:
+    """Lines of the summary. `why`: the output of `tfyard why`, if the run failed; `disruptions`: sentences about
+    tasks that ended because others were taken away."""
     yield headline(record)
     yield ""
     yield from columns([TASK_COLUMNS, *map(task_row, record.tasks)])
-    yield from (hanging(text, terminal_columns()) for text in details(why, progress))
+    if starts := start_rows(record):
+        yield ""
+        yield from columns([START_COLUMNS, *starts])
+    yield from (hanging(text, terminal_columns()) for text in details(why, progress, disruptions))
     curve = progress.loss()
     if curve is not None:
         yield from plot(curve)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tfyard.logs.tracebacks import fatal_error
 from tfyard.model import Ending
-from tfyard.model.exit_codes import SAVED
 from tfyard.model.quantity import amount
+from tfyard.overview import lost_peers
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.evidence import End, Evidence
 from tfyard.views.objects import EventView
@@ -95,12 +95,13 @@ def _lost_peer(evidence: Evidence, end: End) -> str:
 
 
 def _peer_lost(end: End, peer: str) -> Cause:
-    sentence = f"{TASKS} failed because {peer} was evicted or deleted"
-    if end.exit_code in SAVED:
-        how = f"ended with code {end.exit_code}, as TensorFlow's PreemptionCheckpointHandler does"
-        sentence = f"{TASKS} saved a checkpoint and {how}: {peer} was evicted or deleted"
-    fix = "all tasks start again together, and that costs no retry"
-    return Cause(kind="peer-lost", sentence=sentence, fix=fix, tasks=(end.task,), evidence=(end.quote(),))
+    return Cause(
+        kind="peer-lost",
+        sentence=lost_peers.sentence(TASKS, end.exit_code, peer),
+        fix=lost_peers.ALL_AGAIN,
+        tasks=(end.task,),
+        evidence=(end.quote(),),
+    )
 
 
 def disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
