@@ -64,10 +64,14 @@ def is_secret(name: str, value: str = "") -> bool:
 
 def scrubbed(text: str) -> str:
     """The text with `***` in place of what looks like a secret."""
-    text = _BY_FORM.sub(HIDDEN, text)
-    text = _IN_URL.sub(rf"\g<scheme>{HIDDEN}@", text)
+    text = without_credentials(_BY_FORM.sub(HIDDEN, text))
     text = _SCHEME.sub(rf"\g<scheme> {HIDDEN}", text)
     return "".join(_without_named(text))
+
+
+def without_credentials(text: str) -> str:
+    """The text with `***` in place of the credentials in its URLs."""
+    return _IN_URL.sub(rf"\g<scheme>{HIDDEN}@", text)
 
 
 def scrubbed_words(words: Iterable[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tfyard.logs.epochs import Epochs
-from tfyard.logs.readings import COUNTS, read_line, storable, stored
+from tfyard.logs.readings import COUNTS, Reading, read_line, storable, stored
 from tfyard.model.run_events import Metric
 from tfyard.overview.progress import LEADING, Progress
 from tfyard.overview.wording import number
@@ -39,6 +39,12 @@ def from_row(row: dict[str, Any]) -> Point:
     values = stored({name: value for name, value in row.items() if name not in ("at", "task", *COUNTS)})
     counts: dict[str, Any] = {name: row.get(name) for name in COUNTS}
     return Point(at=row["at"], task=row["task"], values=values, **counts)
+
+
+def row(task: str, reading: Reading, at: float) -> dict[str, object]:
+    """A row of metrics.jsonl, the reverse of `from_row`."""
+    counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
+    return {**storable(reading.values), "at": at, "task": task, "step": None, **counts}
 
 
 def from_log(task: str, log: str) -> list[Point]:

@@ -1,0 +1,70 @@
+"""What we and the process that reports tell each other, and what it keeps in the directory of a run."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+KEPT = "mlflow.json"
+
+
+class TrackingOrder(Struct, frozen=True, kw_only=True):
+    """The first line of the process's input."""
+
+    uri: str
+    """Address of the server, without credentials."""
+    job: str
+    """Name of the experiment."""
+    name: str = ""
+    """Name of the run; empty: the server finds one."""
+    deciding: str
+    """The task whose metrics keep their names."""
+    started: float
+    """Seconds since 1970."""
+    feed: int = -1
+    """Descriptor of the file with the metrics: rows as in metrics.jsonl."""
+    parameters: dict[str, str] = {}
+    tags: dict[str, str] = {}
+    run: str = ""
+    """Id of the run to go on in; empty: a new one."""
+    directory: str = ""
+    """Directory of a run on this machine, which keeps what is still to be reported; empty: none."""
+    at_loss: str = ""
+    """Phase of the job if this process is gone without having told one; empty: the job goes on without it."""
+
+
+class TrackingEnd(Struct, frozen=True):
+    """The last line of its input."""
+
+    phase: str
+    tags: dict[str, str] = {}
+
+
+class TrackingAnswer(Struct, frozen=True, omit_defaults=True):
+    """A line of its output."""
+
+    run: str = ""
+    """Id of the run, once it is known."""
+    page: str = ""
+    """Address of the run's page."""
+    problem: str = ""
+    is_over: bool = False
+    """All is reported."""
+
+
+class TrackedRun(Struct, frozen=True, kw_only=True):
+    """What the directory of a run keeps, so that a later command can report what is missing."""
+
+    uri: str
+    run: str
+    deciding: str
+    sent: int = 0
+    """Bytes of metrics.jsonl that were reported."""
+    is_over: bool = False
+
+
+def kept(directory: Path) -> TrackedRun | None:
+    try:
+        return msgspec.json.decode((directory / KEPT).read_bytes(), type=TrackedRun)
+    except (OSError, msgspec.DecodeError):
+        return None
