@@ -29,7 +29,7 @@ class RunAtMLflow:
                 feed=feed.fileno(),
                 uri=uri,
                 name=directory.name,
-                run=before.run if before and before.uri == uri else "",
+                run=before.run if before and before.order.uri == uri else "",
                 directory=str(directory.path.resolve()),
                 at_loss="Killed",
             )

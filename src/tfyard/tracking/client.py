@@ -38,7 +38,7 @@ class MLflowRefused(TfyardError):
 
 class MLflowServer:
     def __init__(self, uri: str, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
-        self.uri, self._environ, self._timeout = uri.rstrip("/"), environ, timeout
+        self.uri, self._environ, self._timeout = uri, environ, timeout
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str, **query: str) -> Any:
@@ -53,7 +53,7 @@ class MLflowServer:
             self._connection = None
 
     def _call(self, method: str, path: str, body: bytes | None) -> Any:
-        target = urlsplit(f"{self.uri}{API}{path}")
+        target = urlsplit(f"{self.uri.rstrip('/')}{API}{path}")
         try:
             response, answer = self._asked(method, target, body)
         except (OSError, http.client.HTTPException, ValueError) as problem:

@@ -3,14 +3,17 @@
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.tracking import payloads
-from tfyard.tracking.client import MLflowServer
-from tfyard.tracking.metrics import MetricRows
+from tfyard.tracking import beginning, payloads
+from tfyard.tracking.client import MLflowRefused, MLflowServer
 from tfyard.tracking.orders import KEPT, TrackedRun
+
+if TYPE_CHECKING:
+    from tfyard.tracking.metrics import MetricRows
 
 CHUNK = 1 << 20
 """Bytes of the file that are read at once."""
@@ -21,17 +24,37 @@ _ROW = msgspec.json.Decoder(dict)
 
 
 class Delivery:
-    def __init__(self, server: MLflowServer, state: TrackedRun, feed: BufferedReader, directory: str) -> None:
+    """`feed`: the file with the metrics."""
+
+    def __init__(self, server: MLflowServer, state: TrackedRun, feed: BufferedReader) -> None:
         self.state = state
         self._server, self._feed = server, feed
-        self._path = Path(directory) / KEPT if directory else None
-        self._rows = MetricRows(state.deciding)
+        self._rows: MetricRows | None = None
+
+    def begin(self) -> str:
+        """Makes the run at the server, or goes on in one; the result is the address of its page."""
+        info = beginning.begin(self._server, self.state.order)
+        self._keep(replace(self.state, run=info["run_id"]))
+        return f"{self._server.uri.rstrip('/')}/#/experiments/{info['experiment_id']}/runs/{self.state.run}"
+
+    def log_parameters(self) -> str:
+        """Sends the parameters of a new run; what the server says against them, if anything."""
+        if self.state.run == self.state.order.run:
+            return ""
+        try:
+            for part in payloads.parameters(self.state.order.parameters):
+                self._server.post("runs/log-batch", {"run_id": self.state.run, "params": part})
+        except MLflowRefused as refusal:
+            if not refusal.code:
+                raise
+            return f"{refusal}; parameters are missing there"
+        return ""
 
     def send(self) -> None:
         """Sends all rows that are new. What was not sent completely is sent again: the server drops doublets."""
         while chunk := self._chunk():
             rows = [_ROW.decode(line) for line in chunk.splitlines() if line.endswith(b"}")]
-            metrics = self._rows.metrics(payloads.thinned(rows, MOST_ROWS))
+            metrics = self._metrics.metrics(payloads.thinned(rows, MOST_ROWS))
             for part in payloads.parts(metrics, payloads.MOST_METRICS):
                 self._server.post("runs/log-batch", {"run_id": self.state.run, "metrics": part})
             self._keep(replace(self.state, sent=self.state.sent + len(chunk)))
@@ -48,6 +71,13 @@ class Delivery:
     def keep(self) -> None:
         self._keep(self.state)
 
+    @property
+    def _metrics(self) -> "MetricRows":
+        from tfyard.tracking.metrics import MetricRows  # 40 ms, for which the start of a job should not wait
+
+        self._rows = self._rows or MetricRows(self.state.order.deciding)
+        return self._rows
+
     def _chunk(self) -> bytes:
         """Whole lines."""
         self._feed.seek(self.state.sent)
@@ -56,8 +86,9 @@ class Delivery:
 
     def _keep(self, state: TrackedRun) -> None:
         self.state = state
-        if self._path is not None:
-            new = self._path.with_suffix(".new")
+        if self.state.order.directory:
+            path = Path(self.state.order.directory) / KEPT
+            new = path.with_suffix(".new")
             with suppress(OSError):  # a full disk, or a run that was removed: the server has it all the same
                 new.write_bytes(msgspec.json.encode(state))
-                new.replace(self._path)
+                new.replace(path)

@@ -4,6 +4,8 @@ away until the end."""
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.tracking.client import MLflowRefused, MLflowServer
 from tfyard.tracking.delivery import Delivery
@@ -16,9 +18,9 @@ def catch_up(server: MLflowServer, runs: Path) -> None:
     newest: dict[str, tuple[Path, TrackedRun]] = {}
     for path in sorted(runs.glob(f"*/{KEPT}"), key=_changed):
         if (state := kept(path.parent)) is not None:
-            newest[state.run] = path.parent, state
+            newest[state.run or path.parent.name] = path.parent, state
     for directory, state in newest.values():
-        if f"{state.uri.rstrip('/')}" == server.uri and not state.is_over:
+        if state.order.uri == server.uri and not state.is_over:
             _deliver(server, directory, state)
 
 
@@ -26,8 +28,12 @@ def _deliver(server: MLflowServer, directory: Path, state: TrackedRun) -> None:
     record = RunDirectory(directory).load()
     if record is None or record.ended is None:
         return
+    state = replace(state, order=replace(state.order, directory=str(directory)))  # it may have been moved
     with suppress(MLflowRefused, FileNotFoundError), (directory / "metrics.jsonl").open("rb") as feed:
-        delivery = Delivery(server, state, feed, str(directory))
+        delivery = Delivery(server, state, feed)
+        if not state.run:
+            delivery.begin()
+            delivery.log_parameters()
         delivery.end(record.phase, record.ended.timestamp(), {"tfyard.phase": record.phase})
 
 

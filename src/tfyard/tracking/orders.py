@@ -53,11 +53,11 @@ class TrackingAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class TrackedRun(Struct, frozen=True, kw_only=True):
-    """What the directory of a run keeps, so that a later command can report what is missing."""
+    """How far a run is reported: its directory keeps that, so that a later run can report what is missing."""
 
-    uri: str
-    run: str
-    deciding: str
+    order: TrackingOrder
+    run: str = ""
+    """Id of the run at the server; empty: it is not made yet."""
     sent: int = 0
     """Bytes of metrics.jsonl that were reported."""
     is_over: bool = False

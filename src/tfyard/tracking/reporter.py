@@ -12,24 +12,18 @@ import time
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.tracking import payloads
 from tfyard.tracking.client import MLflowRefused, MLflowServer, MLflowUnreachable
+from tfyard.tracking.delivery import Delivery
 from tfyard.tracking.orders import TrackedRun, TrackingAnswer, TrackingEnd, TrackingOrder
-
-if TYPE_CHECKING:
-    from tfyard.tracking.delivery import Delivery
 
 EVERY, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two requests, and between two attempts to reach a server that does not answer."""
 ALONE = 60.0
 """Seconds in which the end of a job is reported whose process is gone."""
-MISSING = "RESOURCE_DOES_NOT_EXIST"
-EXISTS = "RESOURCE_ALREADY_EXISTS"
 
 
 def main() -> None:
@@ -40,9 +34,10 @@ def main() -> None:
 
 class Reporter:
     def __init__(self, order: TrackingOrder, feed: BufferedReader) -> None:
-        self._order, self._feed = order, feed
+        self._order = order
         self._server = MLflowServer(order.uri, os.environ)
-        self._delivery: Delivery | None = None
+        self._delivery = Delivery(self._server, TrackedRun(order=order), feed)
+        self._delivery.keep()
         self._pause = EVERY
         self._is_refused = self._has_caught_up = False
 
@@ -71,18 +66,7 @@ class Reporter:
         if self._is_refused:
             return False
         try:
-            delivery = self._delivery = self._delivery or self._begin()
-            if end is None or not end.phase:
-                delivery.send()
-            else:
-                delivery.end(end.phase, time.time(), end.tags)
-            if end is not None:
-                _tell(TrackingAnswer(is_over=True))
-            if self._order.directory and not self._has_caught_up:
-                self._has_caught_up = True
-                from tfyard.tracking.earlier import catch_up  # as much again
-
-                catch_up(self._server, Path(self._order.directory).parent)
+            self._report(end)
         except MLflowUnreachable as problem:
             self._pause = min(self._pause * 2, LONGEST_PAUSE)
             later = ", or by the next run of this folder" if self._order.directory else ""
@@ -95,75 +79,24 @@ class Reporter:
         self._pause = EVERY
         return True
 
-    # --- the run
+    def _report(self, end: TrackingEnd | None) -> None:
+        delivery = self._delivery
+        if not delivery.state.run:
+            page = delivery.begin()
+            _tell(TrackingAnswer(run=delivery.state.run, page=page))
+            if problem := delivery.log_parameters():
+                _tell(TrackingAnswer(problem=problem))
+        if end is None or not end.phase:
+            delivery.send()
+        else:
+            delivery.end(end.phase, time.time(), end.tags)
+        if end is not None:
+            _tell(TrackingAnswer(is_over=True))
+        if self._order.directory and not self._has_caught_up:
+            self._has_caught_up = True
+            from tfyard.tracking.earlier import catch_up  # 50 ms, for which no job should wait
 
-    def _begin(self) -> "Delivery":
-        order = self._order
-        info = self._again() or self._new()
-        state = TrackedRun(uri=order.uri, run=info["run_id"], deciding=order.deciding)
-        page = f"{self._server.uri}/#/experiments/{info['experiment_id']}/runs/{state.run}"
-        _tell(TrackingAnswer(run=state.run, page=page))
-        from tfyard.tracking.delivery import Delivery  # 40 ms, for which no job should wait
-
-        delivery = Delivery(self._server, state, self._feed, order.directory)
-        delivery.keep()
-        if state.run != order.run:
-            self._log_parameters(state.run)
-        return delivery
-
-    def _again(self) -> dict[str, str] | None:
-        """The run to go on in, which is running again; None: there is none, or it was deleted."""
-        if not self._order.run:
-            return None
-        try:
-            body = {"run_id": self._order.run, "status": "RUNNING"}
-            info: dict[str, str] = self._server.post("runs/update", body)["run_info"]
-        except MLflowRefused as refusal:
-            if not refusal.code:
-                raise
-            return None
-        return info
-
-    def _new(self) -> dict[str, str]:
-        order = self._order
-        body = {
-            "experiment_id": self._experiment(),
-            "run_name": order.name,
-            "start_time": int(order.started * 1000),
-            "tags": payloads.pairs(order.tags),
-        }
-        info: dict[str, str] = self._server.post("runs/create", body)["run"]["info"]
-        return info
-
-    def _experiment(self) -> str:
-        """Id of the job's experiment. Two jobs may make it at the same time."""
-        name = self._order.job
-        try:
-            found = self._server.get("experiments/get-by-name", experiment_name=name)["experiment"]
-        except MLflowRefused as refusal:
-            if refusal.code != MISSING:
-                raise
-            return self._new_experiment(name)
-        if found.get("lifecycle_stage") == "deleted":
-            raise MLflowRefused(f"its experiment {name} is deleted; restore it, or give the job another name")
-        return str(found["experiment_id"])
-
-    def _new_experiment(self, name: str) -> str:
-        try:
-            return str(self._server.post("experiments/create", {"name": name})["experiment_id"])
-        except MLflowRefused as refusal:
-            if refusal.code != EXISTS:
-                raise
-            return self._experiment()
-
-    def _log_parameters(self, run: str) -> None:
-        try:
-            for part in payloads.parameters(self._order.parameters):
-                self._server.post("runs/log-batch", {"run_id": run, "params": part})
-        except MLflowRefused as refusal:
-            if not refusal.code:
-                raise
-            _tell(TrackingAnswer(problem=f"{refusal}; parameters are missing there"))
+            catch_up(self._server, Path(self._order.directory).parent)
 
 
 def _tell(answer: TrackingAnswer) -> None:
