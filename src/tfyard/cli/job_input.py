@@ -80,7 +80,7 @@ def options(command: F) -> F:
             click.option(
                 "--mlflow",
                 default="",
-                callback=_without_credentials,
+                callback=without_credentials,
                 metavar="URI",
                 help="Report parameters, metrics and the end of the job to this MLflow server.",
             ),
@@ -91,7 +91,7 @@ def options(command: F) -> F:
     return command
 
 
-def _without_credentials(_context: click.Context, _parameter: click.Parameter, uri: str) -> str:
+def without_credentials(_context: click.Context, _parameter: click.Parameter, uri: str) -> str:
     """The address of a server. Its credentials go where MLflow's own client looks for them, and into no record."""
     if "@" not in uri:
         return uri

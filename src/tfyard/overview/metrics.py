@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tfyard.logs.epochs import Epochs
-from tfyard.logs.readings import COUNTS, Reading, read_line, storable, stored
+from tfyard.logs.lines import Lines
+from tfyard.logs.readings import COUNTS, Reading, read_line, storable, stored, without_colours
 from tfyard.model.run_events import Metric
 from tfyard.overview.progress import LEADING, Progress
 from tfyard.overview.wording import number
@@ -54,11 +55,32 @@ def from_log(task: str, log: str) -> list[Point]:
         stamp = _STAMP.match(line)
         if stamp is None:
             continue
-        text = re.split(r"[\r\b]+", line[stamp.end() :].rstrip("\r\b"))[-1]
-        if reading := read_line(text):
+        if reading := read_line(_final(line[stamp.end() :])):
             placed = epochs.place(task, reading)
             points.append(Point(at=_seconds(stamp[1]), task=task, **asdict(placed)))
     return points
+
+
+def _final(line: str) -> str:
+    """The final state of a line that was rewritten."""
+    return re.split(r"[\r\b]+", line.rstrip("\r\b"))[-1]
+
+
+class LogRows:
+    """Rows of metrics.jsonl for logs, as they are followed."""
+
+    def __init__(self) -> None:
+        self._epochs = Epochs()
+
+    def of(self, lines: Lines) -> list[dict[str, object]]:
+        """Rows of those lines that have metrics and a time."""
+        found = []
+        for text, stamp in zip(lines.texts, lines.stamps, strict=False):
+            line = text.decode("utf-8", "replace")
+            if not lines.start.container and (reading := read_line(without_colours(_final(line)))):
+                placed = self._epochs.place(lines.start.name, reading)
+                found.append(row(lines.start.task, placed, _seconds(stamp.decode())))
+        return found
 
 
 def progress(points: Iterable[Point], total: int | None = None) -> Progress:

@@ -8,10 +8,11 @@ from msgspec import Struct
 from tfyard.formats.tfjob import edits
 from tfyard.job_input import options
 from tfyard.model import Manifest
-from tfyard.model.names import RERUN_OF
+from tfyard.model.names import MLFLOW_RUN, RERUN_OF
 
-NOT_COPIED = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/", "meta.helm.sh/", "argocd.argoproj.io/")
-"""Prefixes of annotations that tell how the old object was made, or where it is in a queue."""
+NOT_COPIED = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/", "meta.helm.sh/", "argocd.argoproj.io/", MLFLOW_RUN)
+"""Prefixes of annotations that tell how the old object was made, or where it is in a queue; and where it is
+reported, which is a run of the old one."""
 
 
 class RerunChanges(Struct, frozen=True, kw_only=True):

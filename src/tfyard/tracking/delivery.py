@@ -1,7 +1,7 @@
 """Brings the metrics of one run, and its end, to MLflow, and keeps in the run's directory how far that is done."""
 
+import os
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,9 @@ _ROW = msgspec.json.Decoder(dict)
 
 
 class Delivery:
-    """`feed`: the file with the metrics."""
+    """`feed`: the file with the metrics. It is read without moving its position, which its writer may share."""
 
-    def __init__(self, server: MLflowServer, state: TrackedRun, feed: BufferedReader) -> None:
+    def __init__(self, server: MLflowServer, state: TrackedRun, feed: int) -> None:
         self.state = state
         self._server, self._feed = server, feed
         self._rows: MetricRows | None = None
@@ -80,8 +80,7 @@ class Delivery:
 
     def _chunk(self) -> bytes:
         """Whole lines."""
-        self._feed.seek(self.state.sent)
-        data = self._feed.read(CHUNK)
+        data = os.pread(self._feed, CHUNK, self.state.sent)
         return data[: data.rfind(b"\n") + 1]
 
     def _keep(self, state: TrackedRun) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.tracking.client import MLflowRefused, MLflowServer
+from tfyard.tracking.client import MLflowRefused, MLflowServer, MLflowUnreachable
 from tfyard.tracking.delivery import Delivery
 from tfyard.tracking.orders import KEPT, TrackedRun, kept
 
@@ -29,8 +29,11 @@ def _deliver(server: MLflowServer, directory: Path, state: TrackedRun) -> None:
     if record is None or record.ended is None:
         return
     state = replace(state, order=replace(state.order, directory=str(directory)))  # it may have been moved
-    with suppress(MLflowRefused, FileNotFoundError), (directory / "metrics.jsonl").open("rb") as feed:
-        delivery = Delivery(server, state, feed)
+    with (
+        suppress(MLflowRefused, MLflowUnreachable, FileNotFoundError),
+        (directory / "metrics.jsonl").open("rb") as feed,
+    ):
+        delivery = Delivery(server, state, feed.fileno())
         if not state.run:
             delivery.begin()
             delivery.log_parameters()

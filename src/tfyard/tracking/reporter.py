@@ -10,8 +10,8 @@ import select
 import sys
 import time
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
+from threading import Thread
 
 import msgspec
 from msgspec.structs import replace
@@ -28,15 +28,14 @@ ALONE = 60.0
 
 def main() -> None:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=TrackingOrder)
-    with os.fdopen(order.feed, "rb") as feed:
-        Reporter(order, feed).run()
+    Reporter(order).run()
 
 
 class Reporter:
-    def __init__(self, order: TrackingOrder, feed: BufferedReader) -> None:
+    def __init__(self, order: TrackingOrder) -> None:
         self._order = order
         self._server = MLflowServer(order.uri, os.environ)
-        self._delivery = Delivery(self._server, TrackedRun(order=order), feed)
+        self._delivery = Delivery(self._server, TrackedRun(order=order), order.feed)
         self._delivery.keep()
         self._pause = EVERY
         self._is_refused = self._has_caught_up = False
@@ -92,11 +91,17 @@ class Reporter:
             delivery.end(end.phase, time.time(), end.tags)
         if end is not None:
             _tell(TrackingAnswer(is_over=True))
-        if self._order.directory and not self._has_caught_up:
+        elif self._order.directory and not self._has_caught_up:
             self._has_caught_up = True
-            from tfyard.tracking.earlier import catch_up  # 50 ms, for which no job should wait
+            self._catch_up()
 
-            catch_up(self._server, Path(self._order.directory).parent)
+    def _catch_up(self) -> None:
+        """Reports what earlier runs could not, beside this one."""
+        from tfyard.tracking.earlier import catch_up  # 50 ms, for which no job should wait
+
+        folder = Path(self._order.directory).parent
+        server = MLflowServer(self._order.uri, os.environ)
+        Thread(target=catch_up, args=(server, folder), daemon=True).start()
 
 
 def _tell(answer: TrackingAnswer) -> None:

@@ -57,6 +57,8 @@ LARGE = 512 << 10
 
 Say = Callable[[str], None]
 Upload = Callable[[Plan], None]
+Annotate = Callable[[dict[str, str]], dict[str, str]]
+"""Annotations of a job that is about to be submitted, from those that the existing one keeps."""
 
 
 class Parcel(Struct, frozen=True, kw_only=True):
@@ -103,8 +105,10 @@ def submit_prepared(
     submission: Submission,
     say: Say,
     upload: Upload | None = None,
+    annotate: Annotate | None = None,
 ) -> Submitted:
-    """`upload` sends code that is too large for a ConfigMap; nothing else may use the client meanwhile."""
+    """`upload` sends code that is too large for a ConfigMap; nothing else may use the client meanwhile.
+    `annotate` is called when everything was checked."""
     existing = _existing(client, prepared.job)
     parcel = pack(client, prepared, submission)
     for note in parcel.notes:
@@ -113,12 +117,19 @@ def submit_prepared(
         _check(client, parcel, force=submission.force, say=say)
     how = How(submission.force_conflicts, submission.dry_run, compares=existing is not None)
     _try(client, parcel.manifests, how, existing)
+    parcel = _annotated(parcel, existing, annotate if annotate and not how.dry_run else lambda kept: kept)
     for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
         say(text)
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
     if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
         say(f"{made.name} is stopped and stays stopped; `tfyard resume {made.name}` starts it again")
     return made
+
+
+def _annotated(parcel: Parcel, existing: Found | None, annotate: Annotate) -> Parcel:
+    annotations = annotate(changes.annotations_kept(existing.manifest if existing else None))
+    marked = (changes.annotated(m, annotations) if m["kind"] == "TFJob" else m for m in parcel.manifests)
+    return replace(parcel, manifests=list(marked))
 
 
 def _resized(existing: Found, wanted: Manifest) -> Iterator[str]:

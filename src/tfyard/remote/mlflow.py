@@ -1,0 +1,107 @@
+"""A job on a cluster at MLflow, while a command of the user follows it. The id of its run is an annotation of the
+TFJob, so whoever follows it again goes on in the same run; what is reported twice, the server has once."""
+
+import tempfile
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from tfyard import formats
+from tfyard.errors import Usage
+from tfyard.formats import mlflow
+from tfyard.logs.lines import Lines, LogEvent
+from tfyard.model import Job, Manifest
+from tfyard.model.names import MLFLOW_RUN
+from tfyard.model.secrecy import without_credentials
+from tfyard.overview.metrics import LogRows
+from tfyard.overview.waiting import WaitResult
+from tfyard.tracking.tracker import END, Tracker, order
+
+START, DETACH = 5.0, 1.0
+"""Seconds that the submission waits for the run at the server, and that Ctrl-C waits for what is not sent yet."""
+
+Say = Callable[[str], None]
+
+
+class JobAtMLflow:
+    """`source`: the file or script that the user gave. As a context manager it ends with the command: before the
+    job has ended, its run goes on."""
+
+    def __init__(self, job: Job, uri: str, source: str, say: Say) -> None:
+        self._job, self.uri, self._source, self._say = job, uri, source, say
+        self._feed = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `__exit__` closes it
+        self._rows, self._encoder = LogRows(), msgspec.json.Encoder()
+        self._tracker: Tracker | None = None
+        self._end, self._has_told = "", False
+        self._is_new = self._is_followed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._feed.close()
+        if self._tracker is None:
+            return
+        if problem is not None and self._is_new and not self._is_followed:
+            self._end = "Killed"  # it was not submitted
+        is_whole = self._tracker.end(self._end, {"tfyard.phase": self._end}, END if self._end else DETACH)
+        self._look()
+        if not is_whole and self._end and not self._has_told:
+            self._say(f"MLflow at {self.uri} is slow: the end of {self._job.name} is not there")
+
+    def begin(self, kept: dict[str, str]) -> dict[str, str]:
+        """Begins a run, or goes on in that of the annotations that the job keeps; returns the annotations."""
+        asked, run = order(self._job, self._source, "JOB"), kept.get(MLFLOW_RUN, "")
+        tags = {**asked.tags, "tfyard.namespace": self._job.namespace}
+        self._tracker = Tracker(asked, uri=self.uri, feed=self._feed.fileno(), run=run, tags=tags)
+        found = self._tracker.wait_for_run(START)
+        self._is_new = found != run
+        self._look()
+        if not found:
+            return kept
+        self._say(f"MLflow: {self._tracker.page}")
+        if self._job.mlflow is None:
+            self._say("MLflow listens on this machine, so the tasks are not told of their run")
+        return {MLFLOW_RUN: found}
+
+    def note(self, event: LogEvent | WaitResult | None) -> None:
+        """Takes what is followed."""
+        self._is_followed = True
+        if isinstance(event, Lines):
+            if rows := self._rows.of(event):
+                self._feed.write(self._encoder.encode_lines(rows))
+        elif isinstance(event, WaitResult):
+            self._end = _phase(event)
+        elif event is None:
+            self._look()
+
+    def _look(self) -> None:
+        if self._tracker is not None and not self._has_told and (text := self._tracker.problem()):
+            self._has_told = True
+            self._say(f"warning: {text}; the job goes on")
+
+
+def _phase(end: WaitResult) -> str:
+    if end.code == 0:
+        return "Succeeded"
+    return "Failed" if end.is_of_program else "Deleted"
+
+
+def at_mlflow(manifest: Manifest, uri: str, say: Say) -> JobAtMLflow:
+    """A job that is followed again, in the run that it has."""
+    if found := mlflow.problem(uri):
+        raise Usage(f"--mlflow {without_credentials(uri)}: {'; '.join(found)}")
+    if not formats.is_job(manifest):
+        raise Usage("--mlflow is for jobs of a cluster; a run on this machine reports itself")
+    job = formats.load(manifest)
+    if job.mlflow is None or not job.mlflow.run:
+        raise Usage(
+            f"{job.name} has no run at MLflow; `tfyard submit FILE --mlflow {uri} --follow` begins one"
+        )
+    reported = JobAtMLflow(job, uri, job.name, say)
+    reported.begin({MLFLOW_RUN: job.mlflow.run})
+    return reported
