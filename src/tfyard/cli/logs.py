@@ -92,6 +92,7 @@ def command(name: str, **options: Any) -> None:
         raise Usage("--mlflow needs -f: only a process that follows the job reports it")
     from tfyard.remote.mlflow import at_mlflow
 
-    with at_mlflow(place.manifest(), options["mlflow"], target.say) as reported:
+    ended = place.summary().status.completion_time
+    with at_mlflow(place.manifest(), ended, options["mlflow"], target.say) as reported:
         code = print_logs(place, chosen, reported.note)
     sys.exit(code)

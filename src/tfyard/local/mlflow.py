@@ -10,7 +10,7 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local.prepared import PreparedRun
 from tfyard.model import MLflow
 from tfyard.overview.record import RunRecord
-from tfyard.tracking.orders import TrackedRun, kept
+from tfyard.tracking.orders import TrackedRun, TrackingEnd, kept
 from tfyard.tracking.tracker import Tracker, order
 
 Note = Callable[[str, str], None]
@@ -51,7 +51,7 @@ class RunAtMLflow:
 
     async def end(self, record: RunRecord) -> None:
         tags = {"tfyard.phase": record.phase, "tfyard.exit_code": str(record.exit_code)}
-        is_whole = await asyncio.to_thread(self._tracker.end, record.phase, tags)
+        is_whole = await asyncio.to_thread(self._tracker.end, TrackingEnd(record.phase, tags))
         self.look()
         if not is_whole and not self._has_told:
             later = "the next run of this folder that reports to it sends the rest"

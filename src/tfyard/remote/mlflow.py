@@ -3,6 +3,7 @@ TFJob, so whoever follows it again goes on in the same run; what is reported twi
 
 import tempfile
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +18,7 @@ from tfyard.model.names import MLFLOW_RUN
 from tfyard.model.secrecy import without_credentials
 from tfyard.overview.metrics import LogRows
 from tfyard.overview.waiting import WaitResult
+from tfyard.tracking.orders import TrackingEnd
 from tfyard.tracking.tracker import END, Tracker, order
 
 START, DETACH = 5.0, 1.0
@@ -29,12 +31,14 @@ class JobAtMLflow:
     """`source`: the file or script that the user gave. As a context manager it ends with the command: before the
     job has ended, its run goes on."""
 
-    def __init__(self, job: Job, uri: str, source: str, say: Say) -> None:
+    def __init__(self, job: Job, uri: str, source: str, say: Say, ended_at: datetime | None = None) -> None:
         self._job, self.uri, self._source, self._say = job, uri, source, say
         self._feed = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `__exit__` closes it
         self._rows, self._encoder = LogRows(), msgspec.json.Encoder()
         self._tracker: Tracker | None = None
-        self._end, self._has_told = "", False
+        self._end: TrackingEnd | None = None
+        self._ended_at = ended_at.timestamp() if ended_at else 0.0
+        self._has_told = False
         self._is_new = self._is_followed = False
 
     def __enter__(self) -> Self:
@@ -47,8 +51,8 @@ class JobAtMLflow:
         if self._tracker is None:
             return
         if problem is not None and self._is_new and not self._is_followed:
-            self._end = "Killed"  # it was not submitted
-        is_whole = self._tracker.end(self._end, {"tfyard.phase": self._end}, END if self._end else DETACH)
+            self._end = _ended("Killed")  # it was not submitted
+        is_whole = self._tracker.end(self._end, END if self._end else DETACH)
         self._look()
         if not is_whole and self._end and not self._has_told:
             self._say(f"MLflow at {self.uri} is slow: the end of {self._job.name} is not there")
@@ -75,7 +79,7 @@ class JobAtMLflow:
             if rows := self._rows.of(event):
                 self._feed.write(self._encoder.encode_lines(rows))
         elif isinstance(event, WaitResult):
-            self._end = _phase(event)
+            self._end = _ended(_phase(event), self._ended_at)
         elif event is None:
             self._look()
 
@@ -85,14 +89,18 @@ class JobAtMLflow:
             self._say(f"warning: {text}; the job goes on")
 
 
+def _ended(phase: str, at: float = 0.0) -> TrackingEnd:
+    return TrackingEnd(phase, {"tfyard.phase": phase}, at)
+
+
 def _phase(end: WaitResult) -> str:
     if end.code == 0:
         return "Succeeded"
     return "Failed" if end.is_of_program else "Deleted"
 
 
-def at_mlflow(manifest: Manifest, uri: str, say: Say) -> JobAtMLflow:
-    """A job that is followed again, in the run that it has."""
+def at_mlflow(manifest: Manifest, ended_at: datetime | None, uri: str, say: Say) -> JobAtMLflow:
+    """A job that is followed again, in the run that it has. `ended_at`: if it has ended already."""
     if found := mlflow.problem(uri):
         raise Usage(f"--mlflow {without_credentials(uri)}: {'; '.join(found)}")
     if not formats.is_job(manifest):
@@ -102,6 +110,6 @@ def at_mlflow(manifest: Manifest, uri: str, say: Say) -> JobAtMLflow:
         raise Usage(
             f"{job.name} has no run at MLflow; `tfyard submit FILE --mlflow {uri} --follow` begins one"
         )
-    reported = JobAtMLflow(job, uri, job.name, say)
+    reported = JobAtMLflow(job, uri, job.name, say, ended_at)
     reported.begin({MLFLOW_RUN: job.mlflow.run})
     return reported

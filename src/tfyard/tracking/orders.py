@@ -15,8 +15,8 @@ class TrackingOrder(Struct, frozen=True, kw_only=True):
     """Address of the server, without credentials."""
     job: str
     """Name of the experiment."""
-    name: str = ""
-    """Name of the run; empty: the server finds one."""
+    name: str
+    """Name of the run."""
     deciding: str
     """The task whose metrics keep their names."""
     started: float
@@ -38,6 +38,8 @@ class TrackingEnd(Struct, frozen=True):
 
     phase: str
     tags: dict[str, str] = {}
+    at: float = 0.0
+    """When it was, in seconds since 1970; 0: now."""
 
 
 class TrackingAnswer(Struct, frozen=True, omit_defaults=True):

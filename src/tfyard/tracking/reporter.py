@@ -88,7 +88,7 @@ class Reporter:
         if end is None or not end.phase:
             delivery.send()
         else:
-            delivery.end(end.phase, time.time(), end.tags)
+            delivery.end(end.phase, end.at or time.time(), end.tags)
         if end is not None:
             _tell(TrackingAnswer(is_over=True))
         elif self._order.directory and not self._has_caught_up:

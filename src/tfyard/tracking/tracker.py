@@ -22,8 +22,9 @@ from tfyard.tracking.orders import TrackingAnswer, TrackingEnd, TrackingOrder
 
 PROGRAM = f"""import sys; sys.path.append({PACKAGES!r})
 from tfyard.tracking.reporter import main; main()"""
-START, END = 2.0, 3.0
-"""Seconds that the start of a job waits for its run at the server, and its end for the end there."""
+START, END, NO_RUN = 2.0, 3.0, 1.0
+"""Seconds that the start of a job waits for its run at the server, and its end for the end there: less if that has
+not even answered at the start."""
 CHUNK = 1 << 16
 
 
@@ -34,6 +35,7 @@ def order(job: Job, source: str, source_type: str) -> TrackingOrder:
     return TrackingOrder(
         uri=job.mlflow.uri if job.mlflow else "",
         job=job.name,
+        name=job.name,
         deciding=task.name if task else "",
         started=time.time(),
         parameters=parameters(job),
@@ -86,11 +88,11 @@ class Tracker:
         self._has_told = True
         return f"MLflow at {self._server}: {self._problems[0]}"
 
-    def end(self, phase: str, tags: dict[str, str], seconds: float = END) -> bool:
-        """Reports the end of the job; without a phase, the job goes on. Whether the server has all of it."""
-        if phase:
-            self._write(msgspec.json.encode(TrackingEnd(phase, tags)))
-        self.close(seconds)
+    def end(self, end: TrackingEnd | None, seconds: float = END) -> bool:
+        """Reports the end of the job; without one, the job goes on. Whether the server has all of it."""
+        if end is not None:
+            self._write(msgspec.json.encode(end))
+        self.close(seconds if self.run else min(seconds, NO_RUN))
         return self._has_reported
 
     def close(self, seconds: float = 0.0) -> None:
