@@ -43,7 +43,14 @@ def install(say: Callable[[str], None]) -> Path:
         if not (target / DONE).exists():
             say(f"==> MLflow {pinned_version()} into {target}, once (some 850 MB)")
             subprocess.run([sys.executable, "-m", "venv", target], check=True)
-            pip = [target / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            pip = [
+                target / "bin" / "python",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+            ]
             subprocess.run([*pip, "-r", PINS], check=True)
             (target / DONE).touch()
     return locate()

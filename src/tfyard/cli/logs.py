@@ -54,13 +54,7 @@ class _LogsCommand(click.Command):
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text or JSON lines."
 )
-@click.option(
-    "--mlflow",
-    default="",
-    callback=job_input.without_credentials,
-    metavar="URI",
-    help="With -f, report a job of a cluster to this MLflow server, in the run that it has there.",
-)
+@job_input.mlflow_option("With -f, go on in the run of a cluster's job at this MLflow server.")
 @cluster.job_options
 def command(name: str, **options: Any) -> None:
     """Print the logs of a job: of all tasks, or of a TASK (worker-0, worker-0..3) or ROLE.

@@ -21,7 +21,7 @@ class RunAtMLflow:
     """`note`: says something to the user, with its level."""
 
     def __init__(self, prepared: PreparedRun, uri: str, directory: RunDirectory, note: Note) -> None:
-        self._uri, self._note, self._has_told = uri, note, False
+        self._uri, self._note = uri, note
         asked, before = prepared.settings, _before(prepared, directory)
         with (directory.path / METRICS).open("a+b") as feed:
             self._tracker = Tracker(
@@ -45,15 +45,14 @@ class RunAtMLflow:
 
     def look(self) -> None:
         """Says what stands in the way, once."""
-        if not self._has_told and (text := self._tracker.problem()):
-            self._has_told = True
+        if text := self._tracker.problem():
             self._note("warning", f"{text}; the training goes on")
 
     async def end(self, record: RunRecord) -> None:
         tags = {"tfyard.phase": record.phase, "tfyard.exit_code": str(record.exit_code)}
         is_whole = await asyncio.to_thread(self._tracker.end, TrackingEnd(record.phase, tags))
         self.look()
-        if not is_whole and not self._has_told:
+        if not is_whole and not self._tracker.has_told:
             later = "the next run of this folder that reports to it sends the rest"
             self._note("warning", f"MLflow at {self._uri} is slow: {later}")
 

@@ -38,7 +38,6 @@ class JobAtMLflow:
         self._tracker: Tracker | None = None
         self._end: TrackingEnd | None = None
         self._ended_at = ended_at.timestamp() if ended_at else 0.0
-        self._has_told = False
         self._is_new = self._is_followed = False
 
     def __enter__(self) -> Self:
@@ -54,7 +53,7 @@ class JobAtMLflow:
             self._end = _ended("Killed")  # it was not submitted
         is_whole = self._tracker.end(self._end, END if self._end else DETACH)
         self._look()
-        if not is_whole and self._end and not self._has_told:
+        if not is_whole and self._end and not self._tracker.has_told:
             self._say(f"MLflow at {self.uri} is slow: the end of {self._job.name} is not there")
 
     def begin(self, kept: dict[str, str]) -> dict[str, str]:
@@ -84,8 +83,7 @@ class JobAtMLflow:
             self._look()
 
     def _look(self) -> None:
-        if self._tracker is not None and not self._has_told and (text := self._tracker.problem()):
-            self._has_told = True
+        if self._tracker is not None and (text := self._tracker.problem()):
             self._say(f"warning: {text}; the job goes on")
 
 

@@ -28,10 +28,10 @@ ALONE = 60.0
 
 def main() -> None:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=TrackingOrder)
-    Reporter(order).run()
+    MLflowReporter(order).run()
 
 
-class Reporter:
+class MLflowReporter:
     def __init__(self, order: TrackingOrder) -> None:
         self._order = order
         self._server = MLflowServer(order.uri, os.environ)

@@ -60,7 +60,7 @@ class Tracker:
         self.run = self.page = ""
         self._server = order.uri
         self._problems: list[str] = []
-        self._has_told = self._has_reported = self._is_over = False
+        self.has_told = self._has_reported = self._is_over = False
         self._output, self._rest = os.memfd_create("mlflow"), b""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM],  # -P: no modules of the working directory
@@ -83,9 +83,9 @@ class Tracker:
     def problem(self) -> str:
         """What stands in the way, in one line; once, and then empty."""
         self._look(0)
-        if self._has_told or not self._problems:
+        if self.has_told or not self._problems:
             return ""
-        self._has_told = True
+        self.has_told = True
         return f"MLflow at {self._server}: {self._problems[0]}"
 
     def end(self, end: TrackingEnd | None, seconds: float = END) -> bool:
