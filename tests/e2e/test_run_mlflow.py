@@ -119,6 +119,7 @@ def reporter_of(process: subprocess.Popen[str]) -> int:
     return found
 
 
+@pytest.mark.long
 def test_what_no_process_could_report_any_more_is_reported_by_the_next_run_of_the_folder(
     yard: Yard, mlflow: SmallMLflow
 ) -> None:
