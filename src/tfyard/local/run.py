@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, gpus, interpreter, options_file, tensorboard
+from tfyard.local import code, gpus, interpreter, options_file, recording, tensorboard
 from tfyard.local.attached_task import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, memory, shims
@@ -47,7 +47,7 @@ class Execution:
             run_directory.HOME, prepared.job, now, lambda text: self._note("warning", text)
         )
         self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid(), prepared.resumes)
-        self._is_tidy = False
+        self._is_tidy, self._has_started = False, asyncio.Event()
         self._at_mlflow: RunAtMLflow | None = None
         self._machine = machine(prepared, self.directory.path.resolve())
         interpreter.write_shims(prepared.python, shims(self._machine.directory))
@@ -89,7 +89,8 @@ class Execution:
 
     async def _run(self) -> None:
         try:
-            async with listening(self.directory.path, self):
+            beside = recording.beside(self.prepared, self._machine, self.directory, self._has_started)
+            async with listening(self.directory.path, self), beside:
                 if self._at_mlflow is not None and (run := await self._at_mlflow.begun()):
                     self._loop.job = replace(self.prepared.job, mlflow=run)
                 await self._loop.run(self._helpers())
@@ -217,6 +218,7 @@ class Execution:
                 self._at_mlflow.look()
         elif isinstance(event, Started) and not self._is_tidy:
             asyncio.get_running_loop().call_soon(self._tidy)
+            self._has_started.set()
         self._watch(event)
         if isinstance(event, Started) and event.start > 1 and event.task in self.prepared.settings.attach:
             self._announce_attached(event.task)

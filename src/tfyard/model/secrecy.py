@@ -105,3 +105,38 @@ def _without_named(text: str) -> Iterator[str]:
             yield f"{text[written:at]}{begin}{HIDDEN}{end}"
             written = at = value.end()
     yield text[written:]
+
+
+# --- files, of which a record may hold a part
+
+_SECRET_FILE = re.compile(
+    r"(^|/)(\.env(\..*)?|\.netrc|\.npmrc|\.pypirc|\.git-credentials|\.htpasswd|kubeconfig|id_(rsa|dsa|ecdsa|ed25519).*"
+    r"|[^/]*(secret|credential)[^/]*\.(json|ya?ml|toml|ini|txt|env|cfg)|[^/]*\.(pem|key|p12|pfx|jks|keystore|kdbx|env))$",
+    re.IGNORECASE,
+)
+_CONFIG_FILE = re.compile(r"\.(ya?ml|ini|cfg|conf|toml|properties|json|tfvars|sh|env)$", re.IGNORECASE)
+_PASSWORD_IN_URL = re.compile(r"[A-Za-z][\w+.-]{0,30}://[^\s/?#@'\":]{0,200}:[^\s/?#@'\"{}$%<]{1,200}@")
+_LITERAL = re.compile(
+    r"""(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,200})["']?\s*(?:=|:(?!:))\s*[rbfu]?(?P<q>["'])(?P<value>[^"'\s{}$<>]{4,})(?P=q)"""
+)
+_SETTING = re.compile(
+    r"""^[-+ ]?\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]{0,200})\s*[=:]\s*(?P<value>[^"'\s{}$<>#]{4,})\s*$""",
+    re.MULTILINE,
+)
+_STRONG = re.compile(r"passw|passphrase|pwd|secret|credential|(api|access|private)_?key")
+
+
+def reveals(path: str, text: str) -> bool:
+    """Whether a file, by its path or by some of its text, seems to hold a secret. Programs are full of keys and
+    tokens that are none (`pad_token="[PAD]"`), so a value with such a name must look like one, too."""
+    if _SECRET_FILE.search(path) or _BY_FORM.search(text) or _PASSWORD_IN_URL.search(text):
+        return True
+    kinds = (_LITERAL, _SETTING) if _CONFIG_FILE.search(path) else (_LITERAL,)
+    return any(_is_revealed(match["name"], match["value"]) for kind in kinds for match in kind.finditer(text))
+
+
+def _is_revealed(name: str, value: str) -> bool:
+    if not is_secret(name, value):
+        return False
+    looks_random = len(value) >= 8 and re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
+    return bool(looks_random or _STRONG.search(_CAMEL.sub("_", name).lower()))

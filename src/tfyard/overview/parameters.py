@@ -9,6 +9,7 @@ from tfyard.model.expansion import expand
 from tfyard.model.secrecy import is_secret, scrubbed, scrubbed_words
 from tfyard.planner.leaders import leading_role
 
+NONE: Mapping[str, str] = {}
 LONGEST = 1000
 """Characters of a value; what is longer is a document, and is cut."""
 MOST = 500
@@ -28,12 +29,13 @@ _NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
-def parameters(job: Job) -> dict[str, str]:
+def parameters(job: Job, variables: Mapping[str, str] = NONE) -> dict[str, str]:
     """The parameters of the task that decides the job, by name: those of its command as the program is given them
     (`--lr 0.1`, `--lr=0.1`, `model.depth=3`, and `true` for an option without a value), and the variables of its
-    env. What looks like a secret is not among them, nor is a value that is taken from an object of the cluster."""
+    env. What looks like a secret is not among them, nor is a value that is taken from an object of the cluster.
+    `variables`: those of `--env`, which win over the env."""
     container = decisive_container(job)
-    env = plain_env(container)
+    env = plain_env(container) | {name: text for name, text in variables.items() if not is_secret(name, text)}
     found = [*env.items(), *_of_command(_program_words(container, env))]
     kept = ((name, value) for name, value in found if not is_secret(name, value))
     return dict([(name, scrubbed(value)[:LONGEST]) for name, value in kept][:MOST])
