@@ -6,7 +6,7 @@ Whatever is wrong with the tree becomes a sentence in the record.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ SETTINGS = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "core.pager=cat"),
     *("color.ui=false", "diff.noprefix=false", "diff.mnemonicPrefix=false", "diff.relative=false"),
 )
+NONE: Mapping[str, str] = {}
 QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -68,12 +69,15 @@ class Uncommitted(Struct, frozen=True):
 class GitTree:
     """A folder of which git is asked questions, all of them within the same limits."""
 
-    def __init__(self, folder: Path, limits: QuestionLimits) -> None:
-        self.folder, self._limits = folder, limits
+    def __init__(
+        self, folder: Path, limits: QuestionLimits, variables: Mapping[str, str] = NONE, most: int = MOST_READ
+    ) -> None:
+        self.folder, self.limits, self.variables, self._most = folder, limits, variables, most
 
     def ask(self, *words: str) -> ProgramAnswer:
         settings = [word for setting in SETTINGS for word in ("-c", setting)]
-        answer = ask(["git", *settings, *words], environment(), self.folder, self._limits, MOST_READ)
+        env = {**environment(), **self.variables}
+        answer = ask(["git", *settings, *words], env, self.folder, self.limits, self._most)
         return ProgramAnswer(answer.out, answer.problem and _reason(answer.problem))
 
 

@@ -5,7 +5,6 @@ Git and packages are read by other programs while the first task starts, which w
 
 import asyncio
 import os
-import pwd
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -23,6 +22,7 @@ from tfyard import __version__
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.job_input import git
 from tfyard.job_input.bounded_process import QuestionLimits, ask
+from tfyard.job_input.code_reading import submitter
 from tfyard.local import gpus
 from tfyard.local.machine import Machine, memory
 from tfyard.local.prepared import PreparedRun
@@ -123,15 +123,6 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
     threading.Thread(target=answer, daemon=True, name="recording").start()
     return await asyncio.wrap_future(future)
-
-
-def submitter() -> str:
-    """The user of this machine."""
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # in a container
-        name = str(os.getuid())
-    return f"{name}@{socket.gethostname()}"
 
 
 def _code(prepared: PreparedRun, machine: Machine, limits: QuestionLimits) -> tuple[CodeState, str]:

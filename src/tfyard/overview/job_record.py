@@ -132,6 +132,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     cpu_is: Literal["used", "reserved"] = "used"
     """Hours of CPU that processes used, or that pods had reserved."""
     gpu_hours: float | None = None
+    diff: str = ""
+    """What was not committed of the code, as `git apply` adds it to the commit."""
     problems: tuple[str, ...] = ()
     """What is not known, and why."""
 

@@ -108,7 +108,7 @@ def rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
 
 
 def csv(points: Sequence[Point]) -> str:
-    return "".join(",".join(map(_quoted, row)) + "\r\n" for row in rows(points))
+    return "".join(",".join(map(quoted, row)) + "\r\n" for row in rows(points))
 
 
 def plain(point: Point) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def svg(progress: Progress, title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
         f'<rect {frame} fill="none" stroke="#ccc"/>',
-        f'<text x="{MARGIN}" y="24" font-size="16">{_escaped(title)}</text>',
+        f'<text x="{MARGIN}" y="24" font-size="16">{escaped(title)}</text>',
     ]
     for index, (name, points) in enumerate(curves[: len(COLOURS)]):
         parts += _curve(name, points, index)
@@ -145,7 +145,7 @@ def _curve(name: str, points: Sequence[tuple[int, float]], index: int) -> list[s
     colour, drawn = COLOURS[index], _line(points)
     return [
         f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{drawn}"/>',
-        f'<text x="{MARGIN}" y="{HEIGHT + 16 * index}" fill="{colour}">{_escaped(legend)}</text>',
+        f'<text x="{MARGIN}" y="{HEIGHT + 16 * index}" fill="{colour}">{escaped(legend)}</text>',
     ]
 
 
@@ -173,11 +173,11 @@ def _cell(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
-def _quoted(cell: str) -> str:
+def quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if re.search(r'[",\r\n]', cell) else cell
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -21,7 +21,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     starts: int = 1
     cpu: float = 0.0
-    """Seconds of CPU time."""
+    """Seconds of CPU time of all its starts."""
     peak: int = 0
     """Highest memory use in bytes."""
 
@@ -55,6 +55,7 @@ class Recorder:
         """Phase of the run if it is stopped before its end."""
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
+        self._cpu: dict[str, float] = {}
 
     def note(self, event: RunEvent) -> None:
         match event:
@@ -63,6 +64,7 @@ class Recorder:
                 self._ends.pop(task, None)
             case Ended(task):
                 self._ends[task] = event
+                self._cpu[task] = self._cpu.get(task, 0.0) + event.cpu
 
     def record(self, status: Status, interrupts: int = 0, ended: datetime | None = None) -> RunRecord:
         is_interrupted = interrupts > 0 and not status.is_finished
@@ -92,7 +94,7 @@ class Recorder:
             outcome="Failed" if before else self._outcome(task, status, end),
             exit_code=end.code if end else before.exit_code if before else None,
             starts=self._starts.get(task.name, 0) or 1,
-            cpu=end.cpu if end else 0.0,
+            cpu=self._cpu.get(task.name, 0.0),
             peak=end.peak if end else 0,
         )
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_record import JobRecord
     from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.metrics import Point
     from tfyard.overview.record import RunRecord
@@ -134,6 +135,19 @@ class OnMachine:
         from tfyard.local import views
 
         return views.events(self.directory)
+
+    # --- its record
+
+    def job_record(self) -> JobRecord:
+        from tfyard.local import job_records
+
+        return job_records.read(self.directory, self.record)
+
+    def previous(self) -> Place | None:
+        from tfyard.backends.local.run_names import runs_of
+
+        runs = runs_of(self.record.job, self.directory.path.parent.parent, before=self.name)
+        return next((OnMachine(run) for run in runs), None)
 
     # --- actions
 

@@ -11,7 +11,7 @@ from tfyard.errors import Usage
 from tfyard.model.names import LATEST
 from tfyard.model.spelling import nearest
 
-_STAMP = r"-\d{8}-\d{6}(-\d+)?"
+_STAMP = r"-(?P<time>\d{8}-\d{6})(-(?P<number>\d+))?"
 
 
 def find_run(name: str, home: Path = HOME, *, whole: bool = False) -> RunDirectory:
@@ -42,12 +42,24 @@ def run_called(name: str, home: Path = HOME) -> RunDirectory | None:
     return next(runs_of(name, home), None)
 
 
-def runs_of(job: str, home: Path = HOME) -> Iterator[RunDirectory]:
-    """The runs of a job, the newest first."""
-    stamped = re.compile(re.escape(job) + _STAMP)
-    for run in all_runs(home):
-        if stamped.fullmatch(run.name) and job_of(run) == job:
+def runs_of(job: str, home: Path = HOME, before: str = "") -> Iterator[RunDirectory]:
+    """The runs of a job, the newest first; `before`: only those that started before the run of this name."""
+    runs = home / "runs"
+    named = re.compile(re.escape(job) + _STAMP)
+    stamps = {
+        path: match
+        for path in (runs.iterdir() if runs.is_dir() else ())
+        if (match := named.fullmatch(path.name))
+    }
+    last = named.fullmatch(before)
+    for path, match in sorted(stamps.items(), key=lambda each: _turn(each[1]), reverse=True):
+        run = RunDirectory(path)
+        if (last is None or _turn(match) < _turn(last)) and job_of(run) == job:
             yield run
+
+
+def _turn(match: re.Match[str]) -> tuple[str, int]:
+    return match["time"], int(match["number"] or 1)
 
 
 def _not_found(name: str, runs: list[RunDirectory], begun: list[RunDirectory], *, whole: bool) -> str:

@@ -16,6 +16,7 @@ from tfyard import formats
 from tfyard.errors import TfyardError
 from tfyard.extras import needs
 from tfyard.formats.tfjob import edits
+from tfyard.job_input.code_reading import CodeReading, submitter
 from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
@@ -24,6 +25,7 @@ from tfyard.overview import preflight as overview
 from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
+from tfyard.remote import job_records
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.evidence import given_as, with_collections
 from tfyard.remote.jobs import Found
@@ -109,6 +111,7 @@ def submit_prepared(
 ) -> Submitted:
     """`upload` sends code that is too large for a ConfigMap; nothing else may use the client meanwhile.
     `annotate` is called when everything was checked."""
+    code = None if submission.dry_run else CodeReading(prepared.job.code, prepared.folder)
     existing = _existing(client, prepared.job)
     parcel = pack(client, prepared, submission)
     for note in parcel.notes:
@@ -121,6 +124,9 @@ def submit_prepared(
     for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
         say(text)
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
+    if code is not None and made.is_changed:
+        state, diff = code.result()
+        job_records.write(client, made, job_records.origin_of(prepared.job, state, submitter()), diff, say)
     if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
         say(f"{made.name} is stopped and stays stopped; `tfyard resume {made.name}` starts it again")
     return made
