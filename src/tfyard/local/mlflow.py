@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.local import recording
 from tfyard.local.prepared import PreparedRun
 from tfyard.model import MLflow
 from tfyard.overview.record import RunRecord
@@ -23,14 +24,16 @@ class RunAtMLflow:
     def __init__(self, prepared: PreparedRun, uri: str, directory: RunDirectory, note: Note) -> None:
         self._uri, self._note = uri, note
         asked, before = prepared.settings, _before(prepared, directory)
+        source = asked.module or asked.beside or asked.target
         with (directory.path / METRICS).open("a+b") as feed:
             self._tracker = Tracker(
-                order(prepared.job, asked.module or asked.beside or asked.target, "LOCAL"),
+                order(prepared.job, source, "LOCAL", asked.variables),
                 feed=feed.fileno(),
                 uri=uri,
                 name=directory.name,
                 run=before.run if before and before.order.uri == uri else "",
                 directory=str(directory.path.resolve()),
+                record=str(directory.path.resolve() / recording.FILE),
                 at_loss="Killed",
             )
 

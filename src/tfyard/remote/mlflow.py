@@ -12,12 +12,14 @@ import msgspec
 from tfyard import formats
 from tfyard.errors import Usage
 from tfyard.formats import mlflow
+from tfyard.job_input.code_reading import CodeReading
 from tfyard.logs.lines import Lines, LogEvent
 from tfyard.model import Job, Manifest
 from tfyard.model.names import MLFLOW_RUN
 from tfyard.model.secrecy import without_credentials
 from tfyard.overview.metrics import LogRows
 from tfyard.overview.waiting import WaitResult
+from tfyard.tracking import payloads
 from tfyard.tracking.orders import TrackingEnd
 from tfyard.tracking.tracker import END, Tracker, order
 
@@ -56,10 +58,11 @@ class JobAtMLflow:
         if not is_whole and self._end and not self._tracker.has_told:
             self._say(f"MLflow at {self.uri} is slow: the end of {self._job.name} is not there")
 
-    def begin(self, kept: dict[str, str]) -> dict[str, str]:
+    def begin(self, kept: dict[str, str], code: CodeReading | None = None) -> dict[str, str]:
         """Begins a run, or goes on in that of the annotations that the job keeps; returns the annotations."""
         asked, run = order(self._job, self._source, "JOB"), kept.get(MLFLOW_RUN, "")
-        tags = {**asked.tags, "tfyard.namespace": self._job.namespace}
+        of_code = payloads.of_code(code.result()[0]) if code else {}
+        tags = {**asked.tags, **of_code, "tfyard.namespace": self._job.namespace}
         self._tracker = Tracker(asked, uri=self.uri, feed=self._feed.fileno(), run=run, tags=tags)
         found = self._tracker.wait_for_run(START)
         self._is_new = found != run

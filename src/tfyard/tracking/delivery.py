@@ -52,12 +52,25 @@ class Delivery:
 
     def send(self) -> None:
         """Sends all rows that are new. What was not sent completely is sent again: the server drops doublets."""
+        self._send_code()
         while chunk := self._chunk():
             rows = [_ROW.decode(line) for line in chunk.splitlines() if line.endswith(b"}")]
             metrics = self._metrics.metrics(payloads.thinned(rows, MOST_ROWS))
             for part in payloads.parts(metrics, payloads.MOST_METRICS):
                 self._server.post("runs/log-batch", {"run_id": self.state.run, "metrics": part})
             self._keep(replace(self.state, sent=self.state.sent + len(chunk)))
+
+    def _send_code(self) -> None:
+        """Sends which code it is, once the run has recorded that."""
+        record = Path(self.state.order.record)
+        if self.state.has_code or not self.state.order.record or not record.exists():
+            return
+        from tfyard.overview.job_record import Origin  # as much again
+
+        with suppress(msgspec.DecodeError):
+            tags = payloads.of_code(msgspec.json.decode(record.read_bytes(), type=Origin).code)
+            self._server.post("runs/log-batch", {"run_id": self.state.run, "tags": payloads.pairs(tags)})
+        self._keep(replace(self.state, has_code=True))
 
     def end(self, phase: str, at: float, tags: dict[str, str]) -> None:
         """Sends what is new, and the end."""

@@ -29,6 +29,8 @@ class TrackingOrder(Struct, frozen=True, kw_only=True):
     """Id of the run to go on in; empty: a new one."""
     directory: str = ""
     """Directory of a run on this machine, which keeps what is still to be reported; empty: none."""
+    record: str = ""
+    """The file with the record of the run, once that is written: it says which code it is; empty: none."""
     at_loss: str = ""
     """Phase of the job if this process is gone without having told one; empty: the job goes on without it."""
 
@@ -60,6 +62,8 @@ class TrackedRun(Struct, frozen=True, kw_only=True):
     order: TrackingOrder
     run: str = ""
     """Id of the run at the server; empty: it is not made yet."""
+    has_code: bool = False
+    """The server knows which code it is."""
     sent: int = 0
     """Bytes of metrics.jsonl that were reported."""
     is_over: bool = False

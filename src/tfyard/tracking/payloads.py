@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from tfyard.overview.job_record import CodeState
 
 Payload = dict[str, Any]
 T = TypeVar("T")
@@ -36,6 +39,13 @@ def parameters(values: Mapping[str, str]) -> Iterator[Sequence[Payload]]:
     """Parameters in parts that are small enough for one request."""
     short = {name: value[:LONGEST_VALUE] for name, value in values.items()}
     yield from parts(pairs(short), MOST_PARAMETERS)
+
+
+def of_code(code: "CodeState") -> dict[str, str]:
+    """Tags by which MLflow knows the code, as far as git knows it."""
+    names = {"commit": code.commit, "branch": code.branch, "repoURL": code.remote}
+    tags = {f"mlflow.source.git.{name}": text for name, text in names.items() if text}
+    return tags if code.is_dirty is None else {**tags, "tfyard.git_dirty": str(code.is_dirty).lower()}
 
 
 def parts(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:

@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from getpass import getuser
 from typing import Any
@@ -16,7 +17,7 @@ from tfyard import __version__
 from tfyard.model import Job
 from tfyard.node.launch import PACKAGES
 from tfyard.node.orphans import MARK
-from tfyard.overview.parameters import parameters
+from tfyard.overview.parameters import NONE, parameters
 from tfyard.planner.leaders import deciding_task
 from tfyard.tracking.orders import TrackingAnswer, TrackingEnd, TrackingOrder
 
@@ -28,8 +29,9 @@ not even answered at the start."""
 CHUNK = 1 << 16
 
 
-def order(job: Job, source: str, source_type: str) -> TrackingOrder:
-    """The order to report a job, as far as it is the same wherever the job runs. `source`: what the user gave."""
+def order(job: Job, source: str, source_type: str, variables: Mapping[str, str] = NONE) -> TrackingOrder:
+    """The order to report a job, as far as it is the same wherever the job runs. `source`: what the user gave.
+    `variables`: those that are not in the job."""
     task = deciding_task(job)
     tags = {"mlflow.source.name": source, "mlflow.source.type": source_type, "mlflow.user": _user()}
     return TrackingOrder(
@@ -38,7 +40,7 @@ def order(job: Job, source: str, source_type: str) -> TrackingOrder:
         name=job.name,
         deciding=task.name if task else "",
         started=time.time(),
-        parameters=parameters(job),
+        parameters=parameters(job, variables),
         tags={**tags, "tfyard.job": job.name, "tfyard.version": __version__},
     )
 

@@ -59,8 +59,8 @@ LARGE = 512 << 10
 
 Say = Callable[[str], None]
 Upload = Callable[[Plan], None]
-Annotate = Callable[[dict[str, str]], dict[str, str]]
-"""Annotations of a job that is about to be submitted, from those that the existing one keeps."""
+Annotate = Callable[[dict[str, str], CodeReading], dict[str, str]]
+"""Annotations of a job that is about to be submitted, from those that the existing one keeps, and its code."""
 
 
 class Parcel(Struct, frozen=True, kw_only=True):
@@ -120,7 +120,8 @@ def submit_prepared(
         _check(client, parcel, force=submission.force, say=say)
     how = How(submission.force_conflicts, submission.dry_run, compares=existing is not None)
     _try(client, parcel.manifests, how, existing)
-    parcel = _annotated(parcel, existing, annotate if annotate and not how.dry_run else lambda kept: kept)
+    kept = changes.annotations_kept(existing.manifest if existing else None)
+    parcel = _annotated(parcel, annotate(kept, code) if annotate and code else kept)
     for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
         say(text)
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
@@ -132,8 +133,7 @@ def submit_prepared(
     return made
 
 
-def _annotated(parcel: Parcel, existing: Found | None, annotate: Annotate) -> Parcel:
-    annotations = annotate(changes.annotations_kept(existing.manifest if existing else None))
+def _annotated(parcel: Parcel, annotations: dict[str, str]) -> Parcel:
     marked = (changes.annotated(m, annotations) if m["kind"] == "TFJob" else m for m in parcel.manifests)
     return replace(parcel, manifests=list(marked))
 
