@@ -44,6 +44,14 @@ def notes(outcome: Outcome) -> list[dict[str, Any]]:
     return [each for each in outcome.of("note") if "MLflow" in each["text"]]
 
 
+def committed(folder: Path) -> str:
+    """The commit of all that is in the folder, which becomes a git tree."""
+    who = ("-c", "user.name=me", "-c", "user.email=me@example.com")
+    for words in (("init", "-q", "-b", "main"), ("add", "."), (*who, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=folder, text=True).strip()
+
+
 def kept(yard: Yard, text: str) -> list[Path]:
     files = (path for path in yard.folder.rglob("*") if path.is_file())
     return [path for path in files if text.encode() in path.read_bytes()]
@@ -54,6 +62,7 @@ def test_a_run_is_reported_and_its_deciding_task_goes_on_in_it_after_a_restart(
 ) -> None:
     words = {"worker": {"count": 2, "restart": "on-failure"}, "mlflow": mlflow.uri}
     yard.job(TRAINS, **words, env={"LR": "0.1"}, success="all-workers")
+    commit = committed(yard.folder)
     outcome = yard.run(**TOKEN)
     assert outcome.code == 0
     told = [line for task in ("worker-0", "worker-1") for line in outcome.lines(task) if "told" in line]
@@ -62,6 +71,7 @@ def test_a_run_is_reported_and_its_deciding_task_goes_on_in_it_after_a_restart(
     assert mlflow.experiments == {"t": "1"}
     assert mlflow.run["params"] == {"LR": "0.1"}
     tags = {"mlflow.source.name": "job.yaml", "tfyard.job": "t", "tfyard.phase": "Succeeded"}
+    tags |= {"mlflow.source.git.commit": commit, "mlflow.source.git.branch": "main"}
     assert tags.items() <= mlflow.run["tags"].items()
     assert mlflow.metrics() == {
         "loss": [(10, 0.5), (10, 0.5), (20, "NaN")],

@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ CHUNK = 1 << 20
 MOST_ROWS = 5_000
 """Of one chunk: a program that prints more reports than a server stores is thinned out, evenly."""
 
-_ROW = msgspec.json.Decoder(dict)
+_ROW = msgspec.json.Decoder(dict[str, Any])
 
 
 class Delivery:
@@ -54,7 +54,7 @@ class Delivery:
         """Sends all rows that are new. What was not sent completely is sent again: the server drops doublets."""
         self._send_code()
         while chunk := self._chunk():
-            rows = [_ROW.decode(line) for line in chunk.splitlines() if line.endswith(b"}")]
+            rows = [row for line in chunk.splitlines() if (row := _row(line)) is not None]
             metrics = self._metrics.metrics(payloads.thinned(rows, MOST_ROWS))
             for part in payloads.parts(metrics, payloads.MOST_METRICS):
                 self._server.post("runs/log-batch", {"run_id": self.state.run, "metrics": part})
@@ -104,3 +104,10 @@ class Delivery:
             with suppress(OSError):  # a full disk, or a run that was removed: the server has it all the same
                 new.write_bytes(msgspec.json.encode(state))
                 new.replace(path)
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The row of a line; None: it was cut when the disk was full, or tfyard was killed."""
+    with suppress(msgspec.DecodeError):
+        return _ROW.decode(line)
+    return None

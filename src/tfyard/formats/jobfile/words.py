@@ -305,11 +305,10 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
         Meta(description="Runs a TensorBoard for the summaries in this directory."),
     ] = None
     mlflow: Annotated[
-        str | None,
+        Annotated[str, Meta(pattern=MLFLOW_ADDRESS)] | None,
         Meta(
             description="Address of an MLflow server, such as http://127.0.0.1:5000: `tfyard run` and"
             " `tfyard submit --follow` report parameters, metrics and the end of the job to it.",
-            pattern=MLFLOW_ADDRESS,
         ),
     ] = None
     dialect: Annotated[
