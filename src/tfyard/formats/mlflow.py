@@ -18,6 +18,12 @@ def check(uri: str, path: Path, notes: Notes) -> None:
             notes.error(path, *found, uri)
 
 
+def refusal(uri: str) -> str:
+    """What is wrong with the address of an option, as a sentence; empty: nothing."""
+    found = problem(uri)
+    return f"--mlflow {'URI' if '@' in uri else uri}: {'; '.join(found)}" if found else ""
+
+
 def problem(uri: str) -> tuple[str, str] | None:
     """What is wrong with an address, and the fix."""
     if re.match(r"https?://[^/?#]*@", uri):

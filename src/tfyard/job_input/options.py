@@ -10,7 +10,6 @@ from tfyard.formats import mlflow
 from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.tfjob.fields import MAX_REPLICAS, canonical
 from tfyard.model import ROLES, Job, MLflow
-from tfyard.model.secrecy import without_credentials
 from tfyard.model.spelling import did_you_mean
 
 
@@ -66,8 +65,8 @@ def check(options: JobOptions) -> None:
         pair(text, "--env")
     if options.name is not None and not DNS_LABEL.fullmatch(options.name):
         raise Usage(f"--name {options.name}: {RULE}")
-    if options.mlflow and (found := mlflow.problem(options.mlflow)):
-        raise Usage(f"--mlflow {without_credentials(options.mlflow)}: {'; '.join(found)}")
+    if options.mlflow and (refusal := mlflow.refusal(options.mlflow)):
+        raise Usage(refusal)
     for name in () if options.is_script else options.policies:
         raise Usage(f"--{name} is for scripts; a job file has the word {name}")
 

@@ -9,14 +9,10 @@ from typing import Self
 
 import msgspec
 
-from tfyard import formats
-from tfyard.errors import Usage
-from tfyard.formats import mlflow
 from tfyard.job_input.code_reading import CodeReading
 from tfyard.logs.lines import Lines, LogEvent
-from tfyard.model import Job, Manifest
+from tfyard.model import Job
 from tfyard.model.names import MLFLOW_RUN
-from tfyard.model.secrecy import without_credentials
 from tfyard.overview.metrics import LogRows
 from tfyard.overview.waiting import WaitResult
 from tfyard.tracking import payloads
@@ -98,19 +94,3 @@ def _phase(end: WaitResult) -> str:
     if end.code == 0:
         return "Succeeded"
     return "Failed" if end.is_of_program else "Deleted"
-
-
-def at_mlflow(manifest: Manifest, ended_at: datetime | None, uri: str, say: Say) -> JobAtMLflow:
-    """A job that is followed again, in the run that it has. `ended_at`: if it has ended already."""
-    if found := mlflow.problem(uri):
-        raise Usage(f"--mlflow {without_credentials(uri)}: {'; '.join(found)}")
-    if not formats.is_job(manifest):
-        raise Usage("--mlflow is for jobs of a cluster; a run on this machine reports itself")
-    job = formats.load(manifest)
-    if job.mlflow is None or not job.mlflow.run:
-        raise Usage(
-            f"{job.name} has no run at MLflow; `tfyard submit FILE --mlflow {uri} --follow` begins one"
-        )
-    reported = JobAtMLflow(job, uri, job.name, say, ended_at)
-    reported.begin({MLFLOW_RUN: job.mlflow.run})
-    return reported
