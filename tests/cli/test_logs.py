@@ -187,7 +187,10 @@ def test_a_run_that_is_deleted_while_it_is_followed_is_reported(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "args",
-    [("--since", "soon"), ("--grep", "("), ("--attempt", "0"), ("--attempt", "1", "--all-attempts")],
+    [
+        *(("--since", "soon"), ("--grep", "("), ("--attempt", "0"), ("--attempt", "1", "--all-attempts")),
+        *(("--mlflow", "http://a"), ("--mlflow", "a", "-f")),
+    ],
 )
 def test_options_that_mean_nothing_are_refused(tmp_path: Path, args: tuple[str, ...]) -> None:
     run = tmp_path / ".tfyard" / "runs" / "x"
@@ -196,6 +199,19 @@ def test_options_that_mean_nothing_are_refused(tmp_path: Path, args: tuple[str, 
     (run / "run.json").write_text(json.dumps(record))
     done = tfyard("logs", "x", "--local", *args, cwd=tmp_path)
     assert (done.code, done.err.count("\n"), args[0].strip("-") in done.err) == (2, 1, True), done.err
+
+
+def test_a_run_reports_itself_to_mlflow(tmp_path: Path) -> None:
+    run = tmp_path / ".tfyard" / "runs" / "x"
+    (run / "logs").mkdir(parents=True)
+    record = {"name": "x", "job": "x", "started": AT, "ended": AT, "phase": "Failed"}
+    (run / "run.json").write_text(json.dumps(record))
+    done = tfyard("logs", "-f", "x", "--local", "--mlflow", "http://a", cwd=tmp_path)
+    assert (done.code, done.err.count("\n"), "a run on this machine reports itself" in done.err) == (
+        1,
+        1,
+        True,
+    )
 
 
 def test_nothing_slow_is_imported_without_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,18 @@ def test_a_wrong_command_line_is_one_clear_line(words: list[str], text: str) -> 
     assert text in done.err
 
 
+def test_reporting_to_mlflow_needs_somebody_who_follows_and_the_address_of_a_server() -> None:
+    done = tfyard("submit", "job.yaml", "--mlflow", "http://mlflow.example")
+    assert (done.code, "--mlflow needs --follow" in done.err) == (2, True)
+    done = tfyard("submit", "job.yaml", "--mlflow", "http//me:hunter2@a", "--follow", "--dry-run=client")
+    assert (done.code, "must be the address of an MLflow server" in done.err) == (2, True)
+    assert "hunter2" not in done.err
+    done = tfyard("submit", "job.yaml", "--mlflow", "https://me:hunter2@mlflow.example", "--dry-run=client")
+    (job,) = yaml.safe_load_all(done.out)
+    assert job["metadata"]["annotations"]["tfyard.dev/mlflow"] == "https://mlflow.example"
+    assert "hunter2" not in done.out + done.err
+
+
 def test_a_name_that_is_too_long_for_its_tasks_is_told_before_a_cluster_is_asked() -> None:
     done = tfyard("submit", "job.yaml", "--name", "a" * 60, "--dry-run=client")
     assert done.code == 1

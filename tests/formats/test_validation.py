@@ -305,6 +305,17 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/together": "yes"}}},
         "metadata.annotations[tfyard.dev/together]", "must be one of true, false", "",
     ),
+    "an MLflow server with a password": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/mlflow": "https://me:hunter2@h"}}},
+        "metadata.annotations[tfyard.dev/mlflow]", "must have no credentials",
+        "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN,"
+        " where tfyard is called",
+    ),
+    "an MLflow server that is a file": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/mlflow": "sqlite:///runs.db"}}},
+        "metadata.annotations[tfyard.dev/mlflow]", "must be the address of an MLflow server",
+        "as in http://127.0.0.1:5000, where `mlflow server` listens",
+    ),
     "workers that come and go together": (
         {
             **tfjob(enableDynamicWorker=True),

@@ -1,7 +1,9 @@
 """Metrics are read from the usual output of programs."""
 
 import json
+import math
 import re
+from unittest.mock import ANY
 
 import pytest
 
@@ -123,6 +125,9 @@ def test_a_flood_of_reports_is_sampled_up_to_the_last() -> None:
 
 
 def test_a_loss_that_is_not_a_number_any_more_is_still_a_loss() -> None:
+    assert read_line("step 9 loss nan accuracy inf") == Reading(
+        values={"loss": ANY, "accuracy": math.inf}, step=9
+    )
     reading = read_line("Step: 9, loss: nan")
     assert reading is not None
     assert reading.values["loss"] != reading.values["loss"]

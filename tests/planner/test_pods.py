@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tfyard.model import Job, Role, Task
+from tfyard.model import Job, MLflow, Role, Task
 from tfyard.planner import Site
 
 from .builders import (
@@ -112,6 +112,34 @@ def test_the_roles_restart_policy_is_the_pods_except_for_exit_code(policy: str) 
 def with_metadata(**metadata: Any) -> Role:
     asked = workers(1)
     return replace(asked, template={**asked.template, "metadata": metadata})
+
+
+@pytest.mark.parametrize(
+    ("roles", "deciding"),
+    [((workers(2),), "mnist-worker-0"), ((chief(), workers(2), servers(1)), "mnist-chief-0")],
+)
+def test_the_task_that_decides_goes_on_in_the_jobs_run_at_mlflow(
+    roles: tuple[Role, ...], deciding: str
+) -> None:
+    asked = replace(job(*roles), mlflow=MLflow(uri="http://mlflow.lab", run="ab12"))
+    told = {name: of_mlflow(pod) for name, pod in manifests(look(asked)).items() if of_mlflow(pod)}
+    assert told == {deciding: {"MLFLOW_TRACKING_URI": "http://mlflow.lab", "MLFLOW_RUN_ID": "ab12"}}
+
+
+def test_without_a_run_at_mlflow_no_task_is_told_of_one_and_the_users_own_variables_are_kept() -> None:
+    for known in (MLflow(uri="http://mlflow.lab"), MLflow(run="ab12")):
+        (pod,) = manifests(look(replace(job(workers(1)), mlflow=known))).values()
+        assert of_mlflow(pod) == {}
+    inside = {"name": "MLFLOW_TRACKING_URI", "value": "http://inside"}
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": IMAGE, "env": [inside]}]}}
+    own = replace(workers(1), template=template)
+    (pod,) = manifests(look(replace(job(own), mlflow=MLflow(uri="http://a", run="ab12")))).values()
+    assert of_mlflow(pod) == {"MLFLOW_TRACKING_URI": "http://inside", "MLFLOW_RUN_ID": "ab12"}
+
+
+def of_mlflow(pod: dict[str, Any]) -> dict[str, str]:
+    (container,) = pod["spec"]["containers"]
+    return {e["name"]: e["value"] for e in container.get("env") or () if e["name"].startswith("MLFLOW_")}
 
 
 def test_the_templates_labels_annotations_and_finalizers_come_along() -> None:

@@ -1,5 +1,6 @@
 """The arguments and options that describe a job, for `run`, `submit` and `diff`."""
 
+import os
 import re
 from collections.abc import Callable
 from itertools import pairwise, takewhile
@@ -58,6 +59,19 @@ def _with_value(words: list[str], option: str) -> list[str]:
     return [words[start], *value]
 
 
+def mlflow_option(help: str) -> Callable[[F], F]:
+    return click.option("--mlflow", default="", callback=_without_credentials, metavar="URI", help=help)
+
+
+def _without_credentials(_context: click.Context, _parameter: click.Parameter, uri: str) -> str:
+    """The address of a server. Its credentials go where MLflow's own client looks for them, and into no record."""
+    if "@" not in uri:
+        return uri
+    from tfyard.tracking.addresses import with_credentials_in  # few addresses have some
+
+    return with_credentials_in(os.environ, uri)
+
+
 def options(command: F) -> F:
     """Add an option for each field of `JobOptions`; `with_target` resolves FILE and MODULE."""
     for option in reversed(
@@ -94,6 +108,7 @@ def options(command: F) -> F:
             click.option(
                 "--memory", metavar="SIZE", help="Memory limit of each task of the script, as in 4Gi."
             ),
+            mlflow_option("Report parameters, metrics and the end of the job to this MLflow server."),
             click.option("--name", help="Name of the job; default: the file's."),
         )
     ):

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import click
@@ -31,6 +31,8 @@ from tfyard.overview.waiting import WaitResult
 from tfyard.overview.wording import PROGRAM, TOOL, folded
 from tfyard.sdk.lines import ALL, LineChoice
 from tfyard.sdk.place import Place
+
+Note = Callable[[LogEvent | WaitResult | None], None]
 
 FLUSH_EVERY = 0.1
 LINES_PER_FLUSH = 200
@@ -55,8 +57,9 @@ class PrinterOptions(Struct, frozen=True):
     """Hide the notices of TensorFlow's runtime on a terminal."""
 
 
-def print_logs(place: Place, options: PrinterOptions) -> int:
-    """Print the logs of a job. The result is an exit code: that of the job, if it is followed to its end."""
+def print_logs(place: Place, options: PrinterOptions, note: Note | None = None) -> int:
+    """Print the logs of a job. The result is an exit code: that of the job, if it is followed to its end. `note`
+    is called with all that is followed."""
     tasks, job = place.tasks(), place.summary()
     choice = LineChoice(
         task=options.words,
@@ -69,15 +72,16 @@ def print_logs(place: Place, options: PrinterOptions) -> int:
     if options.follow:
         import asyncio  # 20 ms, which logs that are printed once do not need
 
-        return asyncio.run(_follow(place, wanted, shown))
+        return asyncio.run(_follow(place, wanted, shown, note or (lambda _: None)))
     for event in place.logs(wanted):
         shown.show(event)
     shown.close()
     return 0
 
 
-async def _follow(place: Place, wanted: Wanted, shown: Printer) -> int:
+async def _follow(place: Place, wanted: Wanted, shown: Printer, note: Note) -> int:
     async for event in place.follow(wanted):
+        note(event)
         if event is None:
             shown.flush()
         elif isinstance(event, WaitResult):

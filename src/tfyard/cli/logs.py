@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, offers, target
+from tfyard.cli import cluster, job_input, offers, target
 from tfyard.errors import Usage
 
 RELATIVE = "relative"
@@ -54,6 +54,7 @@ class _LogsCommand(click.Command):
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text or JSON lines."
 )
+@job_input.mlflow_option("With -f, go on in the run of a cluster's job at this MLflow server.")
 @cluster.job_options
 def command(name: str, **options: Any) -> None:
     """Print the logs of a job: of all tasks, or of a TASK (worker-0, worker-0..3) or ROLE.
@@ -79,4 +80,12 @@ def command(name: str, **options: Any) -> None:
     chosen = PrinterOptions(
         **{field: options[field] for field in PrinterOptions.__struct_fields__ if field in options}
     )
-    sys.exit(print_logs(place, chosen))
+    if not options["mlflow"]:
+        sys.exit(print_logs(place, chosen))
+    if not chosen.follow:
+        raise Usage("--mlflow needs -f: only a process that follows the job reports it")
+    from tfyard.sdk.reporting import at_mlflow  # 40 ms, which other logs do not need
+
+    with at_mlflow(place, options["mlflow"], target.say) as reported:
+        code = print_logs(place, chosen, reported.note)
+    sys.exit(code)

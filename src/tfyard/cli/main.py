@@ -29,6 +29,7 @@ COMMANDS = {
     "wait": "Wait until a job has succeeded, runs, or has ended.",
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
+    "compare": "Show what differs between jobs, with their metrics side by side.",
     "doctor": "Check whether a cluster can run jobs, and say what to do if it cannot.",
     "why": "Say why a job waits or has failed, and how to fix it.",
     "diff": "Show what `submit` would change on a cluster.",
@@ -56,7 +57,7 @@ COMMANDS = {
 
 ANSWERING, TROUBLE = ("diff", "wait", "why"), 2
 """Commands whose exit code 1 is an answer, and their exit code after an error."""
-READING = ("get", "describe", "events", "logs", "top", "metrics", "doctor", "why")
+READING = ("get", "describe", "events", "logs", "top", "metrics", "compare", "doctor", "why")
 """Commands that only print: a closed pipe, as after `head`, is no error for them."""
 
 

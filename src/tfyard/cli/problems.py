@@ -13,6 +13,7 @@ import msgspec
 from tfyard import formats
 from tfyard.formats.yaml.source import locate
 from tfyard.model import Position, Problem, format_path
+from tfyard.model.secrecy import without_credentials
 
 WIDTH = 100
 _ELLIPSIS = "…"
@@ -80,6 +81,7 @@ def _excerpt(line: str, column: int) -> list[str]:
     """The source line and a caret under the column; for a long line, the part around it."""
     if not line.strip():
         return []
+    line = without_credentials(line)
     shown, before = _window(line, min(column - 1, len(line)))
     return [f"    {shown}", f"    {_blanks(shown[:before])}^"]
 

@@ -39,7 +39,7 @@ def command(context: click.Context, output: str) -> None:
     if context.invoked_subcommand is not None:
         return
     now = datetime.now(UTC)
-    records = runs.records(now)
+    records = runs.records(now, target.say)
     if output == "json":
         print_json(records)
     elif not records:

@@ -3,9 +3,10 @@
 import math
 import signal
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import join
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
@@ -25,6 +26,9 @@ from tfyard.remote.submitting.code_plan import Plan
 from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, offline, prepare
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.place import HelperOptions
+
+if TYPE_CHECKING:
+    from tfyard.remote.mlflow import JobAtMLflow
 
 
 class After(Struct, frozen=True):
@@ -101,6 +105,8 @@ def command(dry_run: str, **options: Any) -> None:
     where = {**options, "namespace": fields["namespace"]}
     fields |= {"dry_run": dry_run == "server", "leave_out": after.on_finish}
     submission = Submission(**job_input.with_target(fields))
+    if submission.mlflow and not after.follow and dry_run == "none":
+        raise Usage("--mlflow needs --follow: only the process that follows the job reports it")
     if dry_run == "client":
         _print_manifests(submission, where)
         return
@@ -131,20 +137,43 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
 
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
-    submitted = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))
-    job = OnCluster(client.access, submitted, target.say, client)
-    if submission.dry_run:
-        return 0
-    if not (after.follow or after.wait):
-        click.echo(f"{job.title} {'submitted' if submitted.is_changed else 'unchanged'}")
-        target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
-        return 0
-    code = _end_or_interrupt(job, after, _named(job, where))
+    with _at_mlflow(prepared, submission, after) as at_mlflow:
+        submitted = submit_prepared(
+            client,
+            prepared,
+            submission,
+            target.say,
+            lambda plan: _upload(client, plan),
+            at_mlflow.begin if at_mlflow else None,
+        )
+        job = OnCluster(client.access, submitted, target.say, client)
+        if submission.dry_run:
+            return 0
+        if not (after.follow or after.wait):
+            click.echo(f"{job.title} {'submitted' if submitted.is_changed else 'unchanged'}")
+            target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
+            return 0
+        code = _end_or_interrupt(job, after, _named(job, where), at_mlflow)
     if code is None:
         return INTERRUPT_CODE
     if after.on_finish and not (code == DELETED_CODE and _is_gone(client, submitted)):
         return _copy(client, submitted, Path(after.on_finish), submission.helper_image) or code
     return code
+
+
+def _at_mlflow(
+    prepared: PreparedSubmission, submission: Submission, after: After
+) -> "AbstractContextManager[JobAtMLflow | None]":
+    """What reports the job while it is followed."""
+    if not prepared.reported_to or submission.dry_run:
+        return nullcontext()
+    if not after.follow:
+        target.say("MLflow: nothing is reported without --follow")
+        return nullcontext()
+    from tfyard.remote.mlflow import JobAtMLflow  # 40 ms, which other jobs do not need
+
+    source = submission.module or submission.target
+    return JobAtMLflow(prepared.job, prepared.reported_to, source, target.say)
 
 
 def _is_gone(client: SyncClient, job: Found) -> bool:
@@ -170,22 +199,24 @@ def _upload(client: SyncClient, plan: Plan) -> None:
         interrupts.run(code_store.upload(client.access, plan, progress.say, advance))
 
 
-def _end_or_interrupt(job: OnCluster, after: After, name: str) -> int | None:
+def _end_or_interrupt(job: OnCluster, after: After, name: str, at_mlflow: "JobAtMLflow | None") -> int | None:
     """Wait for the end of the job: its exit code, or None after Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return _end(job, after)
+        return _end(job, after, at_mlflow)
     except KeyboardInterrupt:
         target.say("the job keeps running; next:")
         for words in ("logs -f", "stop", "delete"):
-            click.echo(f"  tfyard {words} {name}", err=True)
+            option = f" --mlflow {at_mlflow.uri}" if at_mlflow and words == "logs -f" else ""
+            click.echo(f"  tfyard {words} {name}{option}", err=True)
         return None
 
 
-def _end(job: OnCluster, after: After) -> int:
+def _end(job: OnCluster, after: After, at_mlflow: "JobAtMLflow | None") -> int:
     """Wait for the end of the job and return its exit code."""
     if after.follow:
-        return print_logs(job, PrinterOptions(follow=True, folds=not after.verbose))
+        options = PrinterOptions(follow=True, folds=not after.verbose)
+        return print_logs(job, options, at_mlflow.note if at_mlflow else None)
     over = until(job, "succeeded", (), math.inf)
     click.echo(harmless(over.text), err=over.code != 0)
     return over.code

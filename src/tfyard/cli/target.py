@@ -55,7 +55,7 @@ def lists(options: Mapping[str, Any]) -> list[Jobs]:
 
 
 def runs_here() -> Jobs:
-    return RunsOnMachine()
+    return RunsOnMachine(say)
 
 
 def of_cluster(options: Mapping[str, Any]) -> Jobs:

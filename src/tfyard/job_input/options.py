@@ -6,9 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import Usage
+from tfyard.formats import mlflow
 from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.tfjob.fields import MAX_REPLICAS, canonical
-from tfyard.model import ROLES, Job
+from tfyard.model import ROLES, Job, MLflow
 from tfyard.model.spelling import did_you_mean
 
 
@@ -34,6 +35,8 @@ class JobOptions(Struct, frozen=True, kw_only=True):
     retries: int | None = None
     deadline: str | None = None
     memory: str | None = None
+    mlflow: str = ""
+    """Address of an MLflow server, without credentials; empty: the job's own."""
 
     @property
     def is_script(self) -> bool:
@@ -62,6 +65,8 @@ def check(options: JobOptions) -> None:
         pair(text, "--env")
     if options.name is not None and not DNS_LABEL.fullmatch(options.name):
         raise Usage(f"--name {options.name}: {RULE}")
+    if options.mlflow and (refusal := mlflow.refusal(options.mlflow)):
+        raise Usage(refusal)
     for name in () if options.is_script else options.policies:
         raise Usage(f"--{name} is for scripts; a job file has the word {name}")
 
@@ -94,4 +99,6 @@ def adjusted(job: Job, options: JobOptions) -> Job:
         like = roles.get(name) or replace(job.roles[0], name=name)
         roles[name] = replace(like, replicas=count)
     ordered = tuple(roles[name] for name in dict.fromkeys((*ROLES, *roles)) if name in roles)
-    return replace(job, name=options.name or job.name, roles=ordered, tf1=options.tf1 or job.tf1)
+    reported = MLflow(uri=options.mlflow) if options.mlflow else job.mlflow
+    name, tf1 = options.name or job.name, options.tf1 or job.tf1
+    return replace(job, name=name, roles=ordered, tf1=tf1, mlflow=reported)

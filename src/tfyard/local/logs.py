@@ -13,12 +13,13 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.logs import remarks
 from tfyard.logs.epochs import Epochs
 from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
-from tfyard.logs.readings import COUNTS, Reading, read_line, read_lines, storable
+from tfyard.logs.readings import Reading, read_line, read_lines
 from tfyard.model import Ending, run_events
 from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
 from tfyard.node.logs import Found, LogFileFollower, SkippedLines, line_start, start_of_last
 from tfyard.node.logs import WrittenLines as FileLines
 from tfyard.overview.cause import named
+from tfyard.overview.metrics import row
 
 if TYPE_CHECKING:
     from tfyard.backends.local.node import ContainerStarted  # brings asyncio, which readers do not need
@@ -234,7 +235,7 @@ class RunLogReader:
     def report(self, task: str, at: float, reading: Reading) -> None:
         """Takes a metric from a task's summaries, unless the task prints metrics: they would be the same."""
         if task not in self._printing:
-            self._directory.append("metrics.jsonl", _row(task, reading, at))
+            self._directory.append("metrics.jsonl", row(task, reading, at))
             self._emit_metric(task, reading)
 
     def _emit(self, parts: Iterable[Found]) -> None:
@@ -253,7 +254,7 @@ class RunLogReader:
         parsed = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
         readings = [self._epochs.place(lines.source, reading) for reading in parsed]
         now = time.time()
-        self._directory.append("metrics.jsonl", *(_row(lines.source, reading, now) for reading in readings))
+        self._directory.append("metrics.jsonl", *(row(lines.source, reading, now) for reading in readings))
         if any(reading.values for reading in readings):
             self._printing.add(lines.source)
         for reading in readings:
@@ -261,8 +262,3 @@ class RunLogReader:
 
     def _emit_metric(self, task: str, reading: Reading, *, unfinished: bool = False) -> None:
         self._watch(run_events.Metric(task=task, **asdict(reading), unfinished=unfinished))
-
-
-def _row(task: str, reading: Reading, at: float) -> dict[str, object]:
-    counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
-    return {**storable(reading.values), "at": at, "task": task, "step": None, **counts}

@@ -18,7 +18,7 @@ from tfyard.local import commands, interpreter, settings, shortfalls
 from tfyard.local.ports import PortPool
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
-from tfyard.model import Job, Manifest, Role, tensorflow_container
+from tfyard.model import Job, Manifest, MLflow, Role, tensorflow_container
 from tfyard.model.expansion import escape
 from tfyard.node.container import RESTART_IN_PLACE
 from tfyard.node.pod_data import collect
@@ -141,4 +141,5 @@ def _objects_of(file: str) -> list[Manifest]:
 def _adjusted(job: Job, asked: RunOptions) -> Job:
     """Job with the options, without what makes no sense on one machine (a queue's suspension)."""
     job = adjusted(job, asked)
-    return replace(job, run_policy=replace(job.run_policy, suspend=False, managed_by=None))
+    reported = MLflow(uri=job.mlflow.uri) if job.mlflow else None  # not in the run of a job on a cluster
+    return replace(job, run_policy=replace(job.run_policy, suspend=False, managed_by=None), mlflow=reported)

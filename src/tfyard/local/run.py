@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, gpus, interpreter, options_file, tensorboard
+from tfyard.local import code, gpus, interpreter, options_file, recording, tensorboard
 from tfyard.local.attached_task import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, memory, shims
@@ -25,6 +25,9 @@ from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_
 from tfyard.model.run_events import Ended, Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.record import Recorder, RunRecord
+
+if TYPE_CHECKING:
+    from tfyard.local.mlflow import RunAtMLflow
 
 LOOK_EVERY = 0.05
 NO_ORDER = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
@@ -44,7 +47,8 @@ class Execution:
             run_directory.HOME, prepared.job, now, lambda text: self._note("warning", text)
         )
         self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid(), prepared.resumes)
-        self._is_tidy = False
+        self._is_tidy, self._has_started = False, asyncio.Event()
+        self._at_mlflow: RunAtMLflow | None = None
         self._machine = machine(prepared, self.directory.path.resolve())
         interpreter.write_shims(prepared.python, shims(self._machine.directory))
         self._loop = Loop(prepared, self._machine, self.directory, self._emit, for_screen=for_screen)
@@ -56,9 +60,12 @@ class Execution:
             self._fetch_code()
             self._record()
             self._announce()
+            self._track()
             await self._run()
-            return self._finish()
+            return await self._finish()
         finally:
+            if self._at_mlflow is not None:
+                self._at_mlflow.close()
             self.directory.close()
 
     def _write_sources(self) -> None:
@@ -82,16 +89,21 @@ class Execution:
 
     async def _run(self) -> None:
         try:
-            async with listening(self.directory.path, self):
+            beside = recording.beside(self.prepared, self._machine, self.directory, self._has_started)
+            async with listening(self.directory.path, self), beside:
+                if self._at_mlflow is not None and (run := await self._at_mlflow.begun()):
+                    self._loop.job = replace(self.prepared.job, mlflow=run)
                 await self._loop.run(self._helpers())
         finally:
             self.prepared.ports.release()
 
-    def _finish(self) -> RunRecord:
+    async def _finish(self) -> RunRecord:
         self._tidy()
         self._loop.save_status()
         now = datetime.now(UTC)
         record = self._record(ended=max(now, self._recorder.started))  # the clock may have been set back
+        if self._at_mlflow is not None:
+            await self._at_mlflow.end(record)
         self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:
             run_directory.sweep(record.ended)
@@ -146,6 +158,13 @@ class Execution:
         for task in self.prepared.settings.attach:
             self._announce_attached(task)
 
+    def _track(self) -> None:
+        wanted = self.prepared.job.mlflow
+        if wanted is not None and wanted.uri:
+            from tfyard.local.mlflow import RunAtMLflow  # 20 ms, which other runs do not need
+
+            self._at_mlflow = RunAtMLflow(self.prepared, wanted.uri, self.directory, self._note)
+
     def _announce_attached(self, task: str) -> None:
         script = script_path(self.directory.path, task)
         self._note("info", f"start {task} yourself, with its environment: sh {quote(str(script))}")
@@ -196,8 +215,11 @@ class Execution:
             self._record()
         elif isinstance(event, ResourceUsage):  # once a second
             self.directory.touch()
+            if self._at_mlflow is not None:
+                self._at_mlflow.look()
         elif isinstance(event, Started) and not self._is_tidy:
             asyncio.get_running_loop().call_soon(self._tidy)
+            self._has_started.set()
         self._watch(event)
         if isinstance(event, Started) and event.start > 1 and event.task in self.prepared.settings.attach:
             self._announce_attached(event.task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.backends.local.run_names import find_run, job_of
 from tfyard.errors import NotPossible, Usage
 from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.model.names import JOB_NAME
@@ -37,17 +38,24 @@ def _silent(_text: str) -> None:
     """Default of `say`."""
 
 
-def records(now: datetime) -> list[RunRecord]:
+def records(now: datetime, say: Say = _silent) -> list[RunRecord]:
     """Records of the runs, newest first; runs whose time to live is over are removed."""
-    run_directory.sweep(now)
-    return [record for run in run_directory.all_runs() if (record := run.load()) is not None]
+    return [record for _, record in _read(now, run_directory.HOME, say)]
 
 
-def listed(now: datetime, home: Path = run_directory.HOME) -> list[tuple[RunDirectory, RunRecord]]:
+def listed(
+    now: datetime, home: Path = run_directory.HOME, say: Say = _silent
+) -> list[tuple[RunDirectory, RunRecord]]:
     """Runs by name, as jobs of a cluster are listed; runs whose time to live is over are removed."""
-    run_directory.sweep(now, home)
-    pairs = [(run, record) for run in run_directory.all_runs(home) if (record := run.load()) is not None]
-    return sorted(pairs, key=lambda each: each[1].name)
+    return sorted(_read(now, home, say), key=lambda each: each[1].name)
+
+
+def _read(now: datetime, home: Path, say: Say) -> Iterator[tuple[RunDirectory, RunRecord]]:
+    for run, record in run_directory.sweep(now, home):
+        if record is not None:
+            yield run, record
+        elif run.is_corrupt:
+            say(f"{run.name} is skipped: its record ({run.path / 'run.json'}) is corrupt")
 
 
 def summary(run: RunDirectory, record: RunRecord) -> JobSummary:
@@ -97,24 +105,25 @@ def manifest(run: RunDirectory, record: RunRecord) -> Manifest:
 def find(
     name: str, home: Path = run_directory.HOME, say: Say = _silent, *, whole: bool = False
 ) -> tuple[RunDirectory, RunRecord]:
-    """A run with its record, by the rules of `run_directory.find_run`; `say` tells which run a beginning means."""
+    """A run with its record, by the rules of `run_names.find_run`; `say` tells which run a beginning means."""
     run_directory.sweep_scratch(home)
-    run = run_directory.find_run(name, home, whole=whole)
+    run = find_run(name, home, whole=whole)
     _tell_which(name, run, say)
     record = run.load()
     if record is None:
-        raise Usage(f"{run.name} has no record: it never started")
+        what = "its record (run.json) is corrupt" if run.is_corrupt else "it has no record: it never started"
+        raise Usage(f"{run.name}: {what}")
     return run, record
 
 
 def _tell_which(name: str, run: RunDirectory, say: Say) -> None:
-    if run.name.startswith(name) and name not in (run.name, run_directory.job_of(run)):
+    if run.name.startswith(name) and name not in (run.name, job_of(run)):
         say(f"{name} is the run {run.name}")
 
 
 def remove(name: str) -> str:
     """Remove a run and its logs, by its whole name; returns that. Volumes stay: other runs use them too."""
-    run = run_directory.find_run(name, whole=True)
+    run = find_run(name, whole=True)
     record = run.load()
     if record is not None and record.ended is None:
         raise NotPossible(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
@@ -134,7 +143,7 @@ def points(run: RunDirectory) -> list[Point]:
 def logs(name: str, task: str | None, say: Say = _silent) -> list[Path]:
     """Log files, one for each start of each task, or of one task."""
     run_directory.sweep_scratch()
-    run = run_directory.find_run(name)
+    run = find_run(name)
     _tell_which(name, run, say)
     paths = run.logs(task)
     if paths:

@@ -29,14 +29,13 @@ from tfyard.overview.wording import on_this_machine
 
 
 def view(run: RunDirectory, record: RunRecord) -> JobView:
-    job = job_of(run)
-    seen = [_attempt(run, task, record) for task in record.tasks if task.outcome != "Not started"]
+    job, seen = job_of(run), _last_starts(run, record)
     summary = runs.summary(run, record)
     return JobView(
         summary=summary,
         title=f"run of {record.job} on this machine",
         job=job,
-        attempts=tuple(merged(_earlier(summary.status), seen, [task.name for task in record.tasks])),
+        attempts=tuple(attempts_of(run, record)),
         failed=failed(seen, summary.status),
         events=tuple(events(run)),
         outputs=(
@@ -45,6 +44,16 @@ def view(run: RunDirectory, record: RunRecord) -> JobView:
             f"logs: {run.path / 'logs'}",
         ),
     )
+
+
+def attempts_of(run: RunDirectory, record: RunRecord) -> list[Attempt]:
+    """All starts of all tasks, as far as they are known."""
+    names = [task.name for task in record.tasks]
+    return merged(_earlier(run.status()), _last_starts(run, record), names)
+
+
+def _last_starts(run: RunDirectory, record: RunRecord) -> list[Attempt]:
+    return [_attempt(run, task, record) for task in record.tasks if task.outcome != "Not started"]
 
 
 def job_of(run: RunDirectory) -> Job | None:

@@ -30,7 +30,8 @@ _EPOCH_AND_STEP = rf"\s*\[{_COUNT},\s+{_COUNT}\]"
 _MOST_EPOCHS = 1_000_000
 """Larger numbers after `epoch` are times of Unix."""
 
-_NAME = r"(?<![\w.])((?:[A-Za-z_][\w/@-]*+ ){0,2}(?!is )[A-Za-z_][\w/@-]*+)"
+_WORD = r"(?!(?i:nan|inf|infinity)(?![\w/@-]))[A-Za-z_][\w/@-]*+"
+_NAME = rf"(?<![\w.])((?:{_WORD} ){{0,2}}(?!is ){_WORD})"
 _PAIR = rf"{_NAME}[\"']?(\s*[:=]\s*|\s+is\s+|\s+)({NUMBER})(?:(%)|/(\d+))?\.?(?=$|[\s,;)\]}}|])"
 _AT = (
     rf"{_NAME}(?: \([^)]*\))? (?:at|for|after|over) (?:final )?(?:step|epoch)(?: {_COUNT})?"

@@ -85,6 +85,15 @@ class TensorBoard(Struct, frozen=True, kw_only=True):
     mounts: tuple[Manifest, ...] = ()
 
 
+class MLflow(Struct, frozen=True, kw_only=True):
+    """The MLflow server that a process of the user reports the job to."""
+
+    uri: str = ""
+    """Address of the server, without credentials; empty: tasks cannot reach it."""
+    run: str = ""
+    """Id of the run at the server; empty: it is not made yet."""
+
+
 class Code(Struct, frozen=True, kw_only=True):
     """Where the program comes from when it is not in the image."""
 
@@ -124,6 +133,7 @@ class Job(Struct, frozen=True, kw_only=True):
     code: Code | None = None
     tf1: bool = False
     """The program is written for TensorFlow 1 and runs with TensorFlow 2."""
+    mlflow: MLflow | None = None
     objects: tuple[Manifest, ...] = ()
     """Objects that the job needs, such as claims; they are created with it, never by the planner."""
     problems: tuple[str, ...] = ()

@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tfyard.logs.epochs import Epochs
-from tfyard.logs.readings import COUNTS, read_line, storable, stored
+from tfyard.logs.lines import Lines
+from tfyard.logs.readings import COUNTS, Reading, read_line, storable, stored, without_colours
 from tfyard.model.run_events import Metric
 from tfyard.overview.progress import LEADING, Progress
 from tfyard.overview.wording import number
@@ -41,6 +42,12 @@ def from_row(row: dict[str, Any]) -> Point:
     return Point(at=row["at"], task=row["task"], values=values, **counts)
 
 
+def row(task: str, reading: Reading, at: float) -> dict[str, object]:
+    """A row of metrics.jsonl, the reverse of `from_row`."""
+    counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
+    return {**storable(reading.values), "at": at, "task": task, "step": None, **counts}
+
+
 def from_log(task: str, log: str) -> list[Point]:
     """Points of a log with timestamps, as Kubernetes returns it. Of a rewritten line, the final state counts."""
     points, epochs = list[Point](), Epochs()
@@ -48,11 +55,32 @@ def from_log(task: str, log: str) -> list[Point]:
         stamp = _STAMP.match(line)
         if stamp is None:
             continue
-        text = re.split(r"[\r\b]+", line[stamp.end() :].rstrip("\r\b"))[-1]
-        if reading := read_line(text):
+        if reading := read_line(_final(line[stamp.end() :])):
             placed = epochs.place(task, reading)
             points.append(Point(at=_seconds(stamp[1]), task=task, **asdict(placed)))
     return points
+
+
+def _final(line: str) -> str:
+    """The final state of a line that was rewritten."""
+    return re.split(r"[\r\b]+", line.rstrip("\r\b"))[-1]
+
+
+class LogRows:
+    """Rows of metrics.jsonl for logs, as they are followed."""
+
+    def __init__(self) -> None:
+        self._epochs = Epochs()
+
+    def of(self, lines: Lines) -> list[dict[str, object]]:
+        """Rows of those lines that have metrics and a time."""
+        found = []
+        for text, stamp in zip(lines.texts, lines.stamps, strict=False):
+            line = text.decode("utf-8", "replace")
+            if not lines.start.container and (reading := read_line(without_colours(_final(line)))):
+                placed = self._epochs.place(lines.start.name, reading)
+                found.append(row(lines.start.task, placed, _seconds(stamp.decode())))
+        return found
 
 
 def progress(points: Iterable[Point], total: int | None = None) -> Progress:
@@ -80,7 +108,7 @@ def rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
 
 
 def csv(points: Sequence[Point]) -> str:
-    return "".join(",".join(map(_quoted, row)) + "\r\n" for row in rows(points))
+    return "".join(",".join(map(quoted, row)) + "\r\n" for row in rows(points))
 
 
 def plain(point: Point) -> dict[str, Any]:
@@ -102,7 +130,7 @@ def svg(progress: Progress, title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
         f'<rect {frame} fill="none" stroke="#ccc"/>',
-        f'<text x="{MARGIN}" y="24" font-size="16">{_escaped(title)}</text>',
+        f'<text x="{MARGIN}" y="24" font-size="16">{escaped(title)}</text>',
     ]
     for index, (name, points) in enumerate(curves[: len(COLOURS)]):
         parts += _curve(name, points, index)
@@ -117,7 +145,7 @@ def _curve(name: str, points: Sequence[tuple[int, float]], index: int) -> list[s
     colour, drawn = COLOURS[index], _line(points)
     return [
         f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{drawn}"/>',
-        f'<text x="{MARGIN}" y="{HEIGHT + 16 * index}" fill="{colour}">{_escaped(legend)}</text>',
+        f'<text x="{MARGIN}" y="{HEIGHT + 16 * index}" fill="{colour}">{escaped(legend)}</text>',
     ]
 
 
@@ -145,11 +173,11 @@ def _cell(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
-def _quoted(cell: str) -> str:
+def quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if re.search(r'[",\r\n]', cell) else cell
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

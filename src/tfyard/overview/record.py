@@ -25,7 +25,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     starts: int = 1
     cpu: float = 0.0
-    """Seconds of CPU time."""
+    """Seconds of CPU time of all its starts."""
     peak: int = 0
     """Highest memory use in bytes."""
     preparing: str = ""
@@ -66,6 +66,7 @@ class Recorder:
         """Task, or init container of a task -> the number of its last start."""
         self._ends: dict[str, Ended] = {}
         self._steps = Steps()
+        self._cpu: dict[str, float] = {}
 
     def note(self, event: RunEvent) -> None:
         self._steps.note(event)
@@ -75,6 +76,7 @@ class Recorder:
                 self._ends.pop(task, None)
             case Ended(task):
                 self._ends[task] = event
+                self._cpu[task] = self._cpu.get(task, 0.0) + event.cpu
 
     def record(self, status: Status, interrupts: int = 0, ended: datetime | None = None) -> RunRecord:
         is_interrupted = interrupts > 0 and not status.is_finished
@@ -110,7 +112,7 @@ class Recorder:
             outcome="Failed" if before else PREPARING if preparing else self._outcome(task, status, end),
             exit_code=end.code if end else before.exit_code if before else None,
             starts=self._starts.get(task.name, 0) + bool(preparing) or 1,
-            cpu=end.cpu if end else 0.0,
+            cpu=self._cpu.get(task.name, 0.0),
             peak=end.peak if end else 0,
             preparing=preparing,
             steps=self._steps.of(task.name),

@@ -1,6 +1,6 @@
 """The leaders of a job: the tasks whose success is the job's success."""
 
-from tfyard.model import CHIEF, MASTER, WORKER, Job, Role
+from tfyard.model import CHIEF, MASTER, WORKER, Job, Role, Task
 
 LEADING_ROLES = (CHIEF, MASTER, WORKER)
 """Roles that lead a job, by precedence; a job without any of them is led by its first role."""
@@ -27,6 +27,12 @@ def leaders(job: Job) -> set[int]:
     if role.name == WORKER and job.success != "AllWorkers":
         return {0}
     return set(range(role.replicas))
+
+
+def deciding_task(job: Job) -> Task | None:
+    """The one task that speaks for the job: the first of those that lead it."""
+    role, indexes = leading_role(job), leaders(job)
+    return Task(role.name, min(indexes)) if role and indexes else None
 
 
 def masters(job: Job, role: Role) -> range:

@@ -19,7 +19,7 @@ from tfyard.model.names import (
 )
 
 from .gang import Membership
-from .leaders import masters
+from .leaders import deciding_task, masters
 from .site import Accelerator, DriverMount, Site
 from .tf_config import CLASSIC_VARIABLES, TF_CONFIG, Roster, has_tf_config
 
@@ -27,6 +27,8 @@ PodBuilder = Callable[[int, int], Manifest]
 """(index, attempt) -> manifest."""
 OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 GPU = "nvidia.com/gpu"
+MLFLOW_URI, MLFLOW_RUN_ID = "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"
+"""MLflow's own variables."""
 
 
 def builder(
@@ -138,13 +140,14 @@ def _container_builder(
         container |= _platform_server(container, site)
     env: list[Manifest] = list(container.get("env") or ())
     ours = roster.environment(role.name) if _wants_tf_config(job, container) else lambda _index: []
-    classic = _classic_variables(container)
+    classic, deciding = _classic_variables(container), deciding_task(job)
+    of_run = _mlflow_variables(job, container)
 
     def build(index: int) -> Manifest:
         own = {**container}
         if role.is_default_server and site.server_script and not site.server_command:
             own["command"] = _server_command(role, roster, site, index)
-        entries = [*env, *ours(index)]
+        entries = [*env, *ours(index), *(of_run if of_run and Task(role.name, index) == deciding else ())]
         if classic:
             values = roster.classic(Task(role.name, index))
             entries = [*({"name": name, "value": values[name]} for name in classic), *entries]
@@ -166,6 +169,14 @@ def _classic_variables(container: Manifest) -> list[str]:
     reference to a variable that precedes it."""
     text, own = program_text(container), env_names(container)
     return [name for name in CLASSIC_VARIABLES if name in text and name not in own]
+
+
+def _mlflow_variables(job: Job, container: Manifest) -> list[Manifest]:
+    """Variables by which MLflow in the program goes on in the job's run. Those that the user sets are kept."""
+    if job.mlflow is None or not (job.mlflow.uri and job.mlflow.run):
+        return []
+    values, own = {MLFLOW_URI: job.mlflow.uri, MLFLOW_RUN_ID: job.mlflow.run}, env_names(container)
+    return [{"name": name, "value": value} for name, value in values.items() if name not in own]
 
 
 def program_text(container: Manifest) -> str:

@@ -8,10 +8,11 @@ from msgspec import Struct
 from tfyard.formats.tfjob import edits
 from tfyard.job_input import options
 from tfyard.model import Manifest
-from tfyard.model.names import RERUN_OF
+from tfyard.model.names import MLFLOW_RUN, RERUN_OF
 
-NOT_COPIED = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/", "meta.helm.sh/", "argocd.argoproj.io/")
-"""Prefixes of annotations that tell how the old object was made, or where it is in a queue."""
+NOT_COPIED = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/", "meta.helm.sh/", "argocd.argoproj.io/", MLFLOW_RUN)
+"""Prefixes of annotations that tell how the old object was made, or where it is in a queue; and where it is
+reported, which is a run of the old one."""
 
 
 class RerunChanges(Struct, frozen=True, kw_only=True):
@@ -34,7 +35,7 @@ def read(sets: Sequence[str], env: Sequence[str], name: str | None) -> RerunChan
 
 def next_name(manifest: Manifest, taken: Container[str]) -> str:
     """`mnist-2`, `mnist-3` and so on, also after a rerun of `mnist-2`; but `resnet-50-2` after `resnet-50`."""
-    first = _first(manifest)
+    first = first_name(manifest)
     return next(name for number in count(2) if (name := f"{first}-{number}") not in taken)
 
 
@@ -56,10 +57,10 @@ def manifest(old: Manifest, name: str, changes: RerunChanges) -> Manifest:
 def _metadata(old: Manifest) -> Manifest:
     labels, annotations = old["metadata"].get("labels") or {}, old["metadata"].get("annotations") or {}
     kept = {key: value for key, value in annotations.items() if not key.startswith(NOT_COPIED)}
-    return {"labels": labels, "annotations": {**kept, RERUN_OF: _first(old)}}
+    return {"labels": labels, "annotations": {**kept, RERUN_OF: first_name(old)}}
 
 
-def _first(manifest: Manifest) -> str:
+def first_name(manifest: Manifest) -> str:
     """Name of the job that was rerun first."""
     metadata = manifest["metadata"]
     return str((metadata.get("annotations") or {}).get(RERUN_OF) or metadata["name"])

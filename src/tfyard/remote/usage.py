@@ -1,6 +1,6 @@
 """What a job's tasks use (by the metrics API, where there is one) and report (in their logs)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from tfyard import formats
@@ -83,15 +83,19 @@ def points(client: SyncClient, tfjob: Found, tasks: Iterable[str]) -> list[Point
 
 def log_points(client: SyncClient, tfjob: Found, pod: PodView, lines: str) -> list[Point]:
     """Metrics in a log; empty if there is none: the server refuses that of a container before its start."""
-    query = {"container": _container(pod), "timestamps": "true", "tailLines": lines}
+    return metrics.from_log(pod.task, log_of(client, tfjob, pod, {"timestamps": "true", "tailLines": lines}))
+
+
+def log_of(client: SyncClient, tfjob: Found, pod: PodView, query: Mapping[str, str]) -> str:
+    """The log of the program of a pod, or the part that the query names; empty if there is none."""
     path = requests.PODS.path(tfjob.namespace, pod.metadata.name, "log")
     try:
-        log = client.read(requests.get(path, query))
+        log = client.read(requests.get(path, {"container": _container(pod), **query}))
     except Forbidden:
         raise
     except (Refused, ServerFault):
-        return []
-    return metrics.from_log(pod.task, log.decode("utf-8", "replace"))
+        return ""
+    return log.decode("utf-8", "replace")
 
 
 def _container(pod: PodView) -> str:

@@ -19,7 +19,7 @@ from tfyard.errors import NoSuchJob, TfyardError
 from tfyard.model.names import LATEST
 from tfyard.remote import jobs
 from tfyard.sdk.on_cluster import OnCluster
-from tfyard.sdk.on_machine import OnMachine, all_runs, home
+from tfyard.sdk.on_machine import OnMachine, all_runs, has_runs, home
 
 if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
@@ -127,4 +127,10 @@ def _newest(runs: list[RecordedRun]) -> RecordedRun | None:
 
 def _run_called(name: str) -> RecordedRun | None:
     """The newest run with exactly this name, or of a job with this name."""
-    return _newest([run for run in all_runs() if name in (run[1].name, run[1].job)])
+    if not has_runs():
+        return None
+    from tfyard.backends.local.run_names import run_called
+
+    run = run_called(name, Path(home()))
+    record = run.load() if run else None
+    return (run, record) if run and record else None

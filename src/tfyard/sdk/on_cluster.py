@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_record import JobRecord
     from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.metrics import Point
     from tfyard.overview.waiting import WaitResult
@@ -188,6 +189,19 @@ class OnCluster:
             except Forbidden:
                 pods = []  # names and times tell which task an event is about
             return events.events(client, job, formats.check(job.manifest).job, pods)
+
+    def job_record(self) -> JobRecord:
+        from tfyard.remote import job_records
+
+        with self._asking() as (client, job):
+            return job_records.read(client, job)
+
+    def previous(self) -> Place | None:
+        from tfyard.remote import job_records
+
+        with self._asking() as (client, job):
+            name = job_records.previous(client, job)
+        return self._called(name) if name else None
 
     # --- actions
 

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_record import JobRecord
     from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.metrics import Point
     from tfyard.overview.record import RunRecord
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.messages import Rerun, Resume
     from tfyard.sdk.pages import Here, Page, Ports
-    from tfyard.sdk.place import CommandOutput, Copy, HelperOptions, Place, RerunOptions, TaskCommand
+    from tfyard.sdk.place import CommandOutput, Copy, HelperOptions, Place, RerunOptions, Say, TaskCommand
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the record of a run."""
@@ -134,6 +135,19 @@ class OnMachine:
         from tfyard.local import views
 
         return views.events(self.directory)
+
+    # --- its record
+
+    def job_record(self) -> JobRecord:
+        from tfyard.local import job_records
+
+        return job_records.read(self.directory, self.record)
+
+    def previous(self) -> Place | None:
+        from tfyard.backends.local.run_names import runs_of
+
+        runs = runs_of(self.record.job, self.directory.path.parent.parent, before=self.name)
+        return next((OnMachine(run) for run in runs), None)
 
     # --- actions
 
@@ -319,24 +333,30 @@ def has_runs() -> bool:
     return Path(home(), "runs").is_dir()
 
 
-def all_runs() -> list[tuple[RunDirectory, RunRecord]]:
-    """All runs of this folder, sorted by name."""
+def all_runs(say: Say = lambda _text: None) -> list[tuple[RunDirectory, RunRecord]]:
+    """All runs of this folder, sorted by name; `say` names those whose record is corrupt."""
     if not has_runs():
         return []
     from tfyard.local import runs
 
-    return runs.listed(datetime.now(UTC), Path(home()))
+    return runs.listed(datetime.now(UTC), Path(home()), say)
 
 
 class RunsOnMachine:
     """The runs of this folder."""
 
-    def __init__(self, *, asks_again: bool = False) -> None:
+    def __init__(self, say: Say = lambda _text: None, *, asks_again: bool = False) -> None:
         """`asks_again`: its places are used for long, maybe from other folders."""
-        self._asks_again = asks_again
+        self._say, self._asks_again = say, asks_again
+        self._said = set[str]()
 
     def rows(self) -> list[Listed]:
-        return [_row(run, record) for run, record in all_runs()]
+        return [_row(run, record) for run, record in all_runs(self._say_once)]
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def places(self) -> list[Place]:
         return [OnMachine(run, asks_again=self._asks_again) for run, _ in all_runs()]

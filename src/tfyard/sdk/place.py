@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_record import JobRecord
     from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.metrics import Point
     from tfyard.overview.top import TaskUse
@@ -46,6 +47,8 @@ class RerunOptions(Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     name: str | None = None
+    is_exact: bool = False
+    """With the recorded commit and diff, or the recorded images."""
 
 
 class HelperOptions(Struct, frozen=True, kw_only=True):
@@ -206,6 +209,14 @@ class Place(Protocol):
 
     def events(self) -> list[ToldEvent]:
         """The events of the job and its pods, oldest first."""
+
+    # --- its record
+
+    def job_record(self) -> JobRecord:
+        """What was run and how it went, without the metrics, which `points` tell."""
+
+    def previous(self) -> Place | None:
+        """The job before this one that has the same name, or of which this one is a rerun; None: there is none."""
 
     # --- actions
 

@@ -38,6 +38,7 @@ class Words(TypedDict, total=False):
     queue: str
     gang: bool | Mapping[str, Any]
     tensorboard: str | Mapping[str, Any]
+    mlflow: str
     dialect: Literal["tf2", "kubeflow", "tf1"]
     services: Literal["shared", "per-replica", "none"]
 

@@ -335,6 +335,8 @@ class PodSpecDetails(PodSpecOnNode, frozen=True):
 
 class ContainerStatusDetails(ContainerStatus, frozen=True):
     image: str = ""
+    image_id: str = field(default="", name="imageID")
+    """The image with its digest, as the kubelet reports it."""
 
 
 class PodStatusDetails(PodStatusOnNode, frozen=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tfyard.backends.local import run_directory
+from tfyard.backends.local import run_directory, run_names
 from tfyard.errors import NoSuchJob
 from tfyard.model import Job
 from tfyard.overview.record import RunRecord
@@ -30,11 +30,11 @@ def make_run(home: Path, name: str, job: str, **fields: object) -> None:
 def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path: Path) -> None:
     for name, job in (("tra-1", "tra"), ("tra-1-2", "tra"), ("tra-eval-1", "tra-eval")):
         make_run(tmp_path, name, job)
-    assert run_directory.find_run("tra-1", tmp_path).name == "tra-1"
-    assert run_directory.find_run("tra", tmp_path).name == "tra-1-2"
-    assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
+    assert run_names.find_run("tra-1", tmp_path).name == "tra-1"
+    assert run_names.find_run("tra", tmp_path).name == "tra-1-2"
+    assert run_names.find_run("tra-e", tmp_path).name == "tra-eval-1"
     with pytest.raises(NoSuchJob, match="'tr' is ambiguous; it is the beginning of tra-1-2, tra-eval-1"):
-        run_directory.find_run("tr", tmp_path)
+        run_names.find_run("tr", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_to_change_a_run_its_whole_name_is_needed(tmp_path: Path, name: str, hin
     if name == "s":
         make_run(tmp_path, "sho-20261118-072000", "sho")
     with pytest.raises(NoSuchJob, match=re.escape(f"run {name!r} {hint}")):
-        run_directory.find_run(name, tmp_path, whole=True)
+        run_names.find_run(name, tmp_path, whole=True)
     for whole in ("short", "short-20261118-072000", "@latest"):
-        assert run_directory.find_run(whole, tmp_path, whole=True).path.exists()
+        assert run_names.find_run(whole, tmp_path, whole=True).path.exists()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "long", "a\0b", "a\nb"])
@@ -65,14 +65,14 @@ def test_a_name_of_no_run_finds_none(tmp_path: Path, name: str) -> None:
     """Neither does an empty name, such as an empty variable of a script that stops or removes runs."""
     (tmp_path / "runs" / "tra-1").mkdir(parents=True)
     with pytest.raises(NoSuchJob, match="not found; `tfyard runs` lists them"):
-        run_directory.find_run("x" * 5000 if name == "long" else name, tmp_path)
+        run_names.find_run("x" * 5000 if name == "long" else name, tmp_path)
 
 
 def test_the_newest_run_has_a_name_of_its_own(tmp_path: Path) -> None:
     for number, name in enumerate(("b-1", "a-1", "c-1")):
         (tmp_path / "runs" / name).mkdir(parents=True)
         os.utime(tmp_path / "runs" / name, (number % 2, number % 2))
-    assert run_directory.find_run("@latest", tmp_path).name == "a-1"
+    assert run_names.find_run("@latest", tmp_path).name == "a-1"
 
 
 def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_leftovers_of_a_run_that_never_began_are_removed(tmp_path: Path) -> None
         os.utime(path, (hour, hour))
     directory = os.open(runs / "going", os.O_RDONLY)
     fcntl.flock(directory, fcntl.LOCK_EX)
-    assert run_directory.sweep(NOW, tmp_path) == []
+    run_directory.sweep(NOW, tmp_path)
     os.close(directory)
     assert sorted(path.name for path in runs.iterdir()) == ["going", "written", "young"]
 

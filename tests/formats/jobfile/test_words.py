@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.formats.samples import DATA, again
 from tfyard import errors, formats
 from tfyard.formats.jobfile.words import JobFile
-from tfyard.model import Job
+from tfyard.model import Job, MLflow
 
 PARTS = re.split(r"(?m)^(?=\w)", (DATA / "jobfiles" / "every-word.yaml").read_text())
 """Parts of the example file, with one word each."""
@@ -47,6 +47,13 @@ def test_together_is_read_and_written_and_not_for_dynamic_workers() -> None:
     assert again(replace(job, tensorboard=None, code=None, tf1=False, objects=()), "kubeflow.org/v1").together
     with pytest.raises(errors.Invalid, match="together: must not be set with dynamic workers"):
         job_of([*PARTS, "together: true\n"])
+
+
+def test_the_run_at_mlflow_is_an_annotation_of_the_tfjob_and_no_word_of_the_file() -> None:
+    job = replace(job_of(PARTS), tensorboard=None, code=None, tf1=False, objects=())
+    reported = replace(job, mlflow=MLflow(uri="http://mlflow.example", run="ab12"))
+    assert again(reported, "kubeflow.org/v1").mlflow == reported.mlflow
+    assert again(reported, "jobfile").mlflow == MLflow(uri="http://mlflow.example")
 
 
 def test_the_time_to_save_is_the_pods_grace_period_also_of_one_role() -> None:

@@ -20,10 +20,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.errors import NoSuchJob, TfyardError, Usage
+from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job, Status
-from tfyard.model.names import LATEST
-from tfyard.model.spelling import nearest
 from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import PREPARING, RunRecord
 
@@ -133,6 +131,11 @@ class RunDirectory:
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
 
+    @property
+    def is_corrupt(self) -> bool:
+        """Whether there is a record, and it cannot be read."""
+        return self.load() is None and (self.path / "run.json").exists()
+
     def _is_running(self, record: RunRecord) -> bool:
         """Whether the run goes on, by its lock: a process id may be reused, or be of another PID namespace. It is
         used only where there are no locks."""
@@ -193,45 +196,6 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def find_run(name: str, home: Path = HOME, *, whole: bool = False) -> RunDirectory:
-    """A run by its name, its job's name (the newest run), or its path; @latest is the newest of all. Unless the
-    name must be `whole`, also by the beginning of its name, if only one job has runs that begin so."""
-    runs = list(all_runs(home))
-    if name == LATEST and runs:
-        return runs[0]
-    for called in (_name_of, job_of):
-        for run in runs:
-            if name and called(run) == name:
-                return run
-    with suppress(OSError):  # the name is too long for a path
-        if name and (Path(name) / "run.json").exists():
-            return RunDirectory(Path(name))
-    begun = [run for run in runs if name and run.name.startswith(name)]
-    if whole or len({job_of(run) for run in begun}) != 1:
-        raise NoSuchJob(_not_found(name[:100], runs, begun, whole=whole))
-    return begun[0]
-
-
-def _not_found(name: str, runs: list[RunDirectory], begun: list[RunDirectory], *, whole: bool) -> str:
-    if begun and not whole:
-        firsts = {job_of(run): run.name for run in reversed(begun)}
-        return f"run {name!r} is ambiguous; it is the beginning of {', '.join(sorted(firsts.values()))}"
-    needs = "; the whole name is needed to change a run" if begun else ""
-    meant = nearest(name, [*map(_name_of, runs), *map(job_of, runs)]) if name else None
-    hint = f"did you mean {meant}?" if meant else "`tfyard runs` lists them"
-    return f"run {name!r} not found{needs}; {hint}"
-
-
-def _name_of(run: RunDirectory) -> str:
-    return run.name
-
-
-def job_of(run: RunDirectory) -> str:
-    """The name of the run's job; of a run without a record, its own."""
-    record = run.load()
-    return record.job if record else run.name
-
-
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -242,18 +206,20 @@ def _is_alive(pid: int) -> bool:
     return pid > 0
 
 
-def sweep(now: datetime, home: Path = HOME) -> list[str]:
-    """Removes the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over; returns their names."""
+def sweep(now: datetime, home: Path = HOME) -> list[tuple[RunDirectory, RunRecord | None]]:
+    """Removes the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over; returns the others, the
+    newest first, with their records: each is read once."""
     sweep_scratch(home)
-    gone = []
+    kept = []
     for run in all_runs(home):
         record = run.load()
         if record is None:
             _sweep_empty(run.path, now)
         elif record.expires is not None and record.expires <= now:
             _remove_run(run.path)
-            gone.append(run.name)
-    return gone
+            continue
+        kept.append((run, record))
+    return kept
 
 
 def prune(keep: int | None, home: Path = HOME) -> list[str]:

@@ -105,6 +105,7 @@ def _policy(job: Job) -> Words:
         "together": job.together or None,
         "queue": job.labels.get(QUEUE_NAME),
         "gang": _gang(policy.scheduling),
+        "mlflow": job.mlflow.uri or None if job.mlflow else None,
         "dialect": job.dialect if job.dialect != "tf2" else None,
         "services": job.services,
     }

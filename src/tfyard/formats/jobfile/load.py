@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.formats import durations, limits, metadata, quantities, shell
+from tfyard.formats import durations, limits, metadata, mlflow, quantities, shell
 from tfyard.formats.declarations.reading import Notes, Path, read
 from tfyard.formats.pods import images, overlay, templates
 from tfyard.formats.pods import volumes as pod_volumes
@@ -17,6 +17,7 @@ from tfyard.model import (
     WORKER,
     Job,
     Manifest,
+    MLflow,
     RestartPolicy,
     Role,
     RunPolicy,
@@ -61,6 +62,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
         tensorboard=_tensorboard(words, notes),
         code=code.load(words, _volumes(words), notes),
         tf1=words.tf1,
+        mlflow=_mlflow(words, notes),
         objects=_claims(words, namespace),
     )
 
@@ -328,6 +330,13 @@ def _tensorboard(words: JobFile, notes: Notes) -> TensorBoard | None:
         volumes=tuple(volumes.volume(name, volume) for name, volume in mounted.items()),
         mounts=tuple(volumes.mount(name, volume) for name, volume in mounted.items()),
     )
+
+
+def _mlflow(words: JobFile, notes: Notes) -> MLflow | None:
+    if words.mlflow is None:
+        return None
+    mlflow.check(words.mlflow, ("mlflow",), notes)
+    return MLflow(uri=words.mlflow)
 
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:

@@ -11,6 +11,7 @@ from tfyard.model.exit_codes import RETRYABLE
 from tfyard.model.names import TENSORBOARD_IMAGE
 
 from .. import durations
+from ..mlflow import PATTERN as MLFLOW_ADDRESS
 
 Duration = Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=durations.PATTERN)]
 Scalar = str | int | float | bool | None
@@ -302,6 +303,13 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     tensorboard: Annotated[
         str | BoardWords | None,
         Meta(description="Runs a TensorBoard for the summaries in this directory."),
+    ] = None
+    mlflow: Annotated[
+        Annotated[str, Meta(pattern=MLFLOW_ADDRESS)] | None,
+        Meta(
+            description="Address of an MLflow server, such as http://127.0.0.1:5000: `tfyard run` and"
+            " `tfyard submit --follow` report parameters, metrics and the end of the job to it.",
+        ),
     ] = None
     dialect: Annotated[
         Dialect,

@@ -2,11 +2,11 @@
 
 from typing import Any, get_args
 
-from tfyard.formats import durations, limits, metadata, quantities
+from tfyard.formats import durations, limits, metadata, mlflow, quantities
 from tfyard.formats.declarations.reading import Notes, Path, not_one_of, read
 from tfyard.formats.declarations.structs import fields
 from tfyard.formats.pods import templates
-from tfyard.model import ROLES, Dialect, Job, Manifest, Role, RunPolicy, SchedulingPolicy
+from tfyard.model import ROLES, Dialect, Job, Manifest, MLflow, Role, RunPolicy, SchedulingPolicy
 from tfyard.model import names as label
 
 from .fields import ReplicaSpec, RunPolicySpec, SchedulingSpec, TFJobSpec, canonical, in_order
@@ -31,6 +31,8 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         label.SERVICES,
         label.EVALUATOR_GRACE,
         label.TOGETHER,
+        label.MLFLOW,
+        label.MLFLOW_RUN,
     )  # fields of a Job from here on
     others = {name: text for name, text in meta.annotations.items() if name not in ours}
     return Job(
@@ -43,6 +45,7 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         together=_choice(meta, label.TOGETHER, ("true", "false"), notes) == "true",
         dialect=_choice(meta, label.DIALECT, get_args(Dialect), notes) or spec.dialect or defaults.dialect,
         services=_choice(meta, label.SERVICES, ("shared", "per-replica", "none"), notes),
+        mlflow=_mlflow(meta, notes),
     )
 
 
@@ -164,6 +167,13 @@ def _evaluator_grace(meta: metadata.Metadata, notes: Notes) -> int:
     return durations.read(text, ("metadata", "annotations", label.EVALUATOR_GRACE), notes) or 0
 
 
+def _mlflow(meta: metadata.Metadata, notes: Notes) -> MLflow | None:
+    uri, run = (meta.annotations.get(name, "") for name in (label.MLFLOW, label.MLFLOW_RUN))
+    if uri:
+        mlflow.check(uri, ("metadata", "annotations", label.MLFLOW), notes)
+    return MLflow(uri=uri, run=run) if uri or run else None
+
+
 def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: Notes) -> Any:
     value = meta.annotations.get(name)
     if value is None or value in words:
@@ -188,6 +198,8 @@ def _annotations(job: Job) -> dict[str, str]:
         label.SERVICES: job.services,
         label.EVALUATOR_GRACE: durations.write(grace) if grace else None,
         label.TOGETHER: "true" if job.together else None,
+        label.MLFLOW: job.mlflow.uri or None if job.mlflow else None,
+        label.MLFLOW_RUN: job.mlflow.run or None if job.mlflow else None,
     }
     return {name: value for name, value in annotations.items() if value is not None}
 

@@ -15,7 +15,7 @@ from tfyard.kube import Forbidden, NotFound, Resource, Unprocessable, requests
 from tfyard.kube.requests import FIELD_MANAGER, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, Status
-from tfyard.model.names import CODE, DIALECT, SERVICES
+from tfyard.model.names import CODE, DIALECT, MLFLOW_RUN, SERVICES
 from tfyard.remote.addresses import OLD_TFJOBS
 from tfyard.remote.jobs import Found
 from tfyard.remote.submitting.applying import find_resources, title
@@ -66,6 +66,21 @@ def diff(client: SyncClient, manifests: Iterable[Manifest]) -> list[Change]:
     return [_change(client, each, resources[each["apiVersion"], each["kind"]]) for each in manifests]
 
 
+def annotations_kept(live: Manifest | None) -> dict[str, str]:
+    """Annotations that are not in the user's file, and stay: the run of the job at MLflow."""
+    annotations = (live or {}).get("metadata", {}).get("annotations") or {}
+    return {name: text for name, text in annotations.items() if name == MLFLOW_RUN}
+
+
+def annotated(manifest: Manifest, annotations: dict[str, str]) -> Manifest:
+    """The manifest with these annotations, too."""
+    if not annotations:
+        return manifest
+    metadata = manifest["metadata"]
+    whole = {**(metadata.get("annotations") or {}), **annotations}
+    return {**manifest, "metadata": {**metadata, "annotations": whole}}
+
+
 def lines(change: Change) -> Iterator[str]:
     """The change as a unified diff of YAML, as `kubectl diff` prints it, and its marks."""
     before = formats.to_yaml(change.before).splitlines() if change.before else []
@@ -82,7 +97,8 @@ def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
         metadata = {key: value for key, value in metadata.items() if key != "namespace"}
     path = resource.path(namespace, metadata["name"])
     live = _get(client, path)
-    after = _applied(client, path, {**wanted, "metadata": metadata}, live)
+    whole = annotated({**wanted, "metadata": metadata}, annotations_kept(live))
+    after = _applied(client, path, whole, live)
     marks: tuple[str, ...] = ()
     if wanted["kind"] == TFJOB:
         marks = _marks(live, after) if live else _namesake(client, namespace, metadata["name"])

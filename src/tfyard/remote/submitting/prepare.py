@@ -12,11 +12,12 @@ from tfyard.formats.tfjob.versions import V1
 from tfyard.job_input import code_folder, files, options, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import JobOptions
-from tfyard.model import Job, Manifest, Problem, Role
+from tfyard.model import Job, Manifest, MLflow, Problem, Role
 from tfyard.model.names import GIVEN_AS, JOB_NAME
 from tfyard.overview.storage_classes import ONE, choose
 from tfyard.render import CodeFile, RenderOptions, podspec
 from tfyard.render.tfjob import tfjob, unsupported
+from tfyard.tracking.addresses import is_loopback
 from tfyard.views.objects import StorageClass
 
 OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
@@ -57,6 +58,8 @@ class PreparedSubmission(Struct, frozen=True, kw_only=True):
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
     """Text that the warnings refer to."""
+    reported_to: str = ""
+    """Address of the MLflow server to which those report who follow the job."""
     makes_output: bool = False
     """The claim of the job was added to it, and its class and access are still to be chosen."""
 
@@ -70,9 +73,12 @@ def prepare(submission: Submission, namespace: str) -> PreparedSubmission:
         raise Usage(f"{job.name} has no tasks: nothing to submit")
     where = submission.namespace or _own_namespace(prepared.text) or namespace
     annotations = {**_without_kubectls(job.annotations), **_given_as(submission, prepared)}
-    job = _in_namespace(replace(job, annotations=annotations), where)
+    uri = job.mlflow.uri if job.mlflow else ""
+    reported = MLflow(uri=uri) if uri and not is_loopback(uri) else None  # else the tasks could not reach it
+    job = _in_namespace(replace(job, annotations=annotations, mlflow=reported), where)
     _check_again(job)
-    return replace(prepared, job=job, others=tuple(_placed(each, where) for each in prepared.others))
+    others = tuple(_placed(each, where) for each in prepared.others)
+    return replace(prepared, job=job, others=others, reported_to=uri)
 
 
 def _given_as(submission: Submission, prepared: PreparedSubmission) -> dict[str, str]:

@@ -16,6 +16,7 @@ from tfyard import formats
 from tfyard.errors import TfyardError
 from tfyard.extras import needs
 from tfyard.formats.tfjob import edits
+from tfyard.job_input.code_reading import CodeReading, submitter
 from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
@@ -24,6 +25,7 @@ from tfyard.overview import preflight as overview
 from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
+from tfyard.remote import job_records
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.evidence import given_as, with_collections
 from tfyard.remote.jobs import Found
@@ -57,6 +59,8 @@ LARGE = 512 << 10
 
 Say = Callable[[str], None]
 Upload = Callable[[Plan], None]
+Annotate = Callable[[dict[str, str], CodeReading], dict[str, str]]
+"""Annotations of a job that is about to be submitted, from those that the existing one keeps, and its code."""
 
 
 class Parcel(Struct, frozen=True, kw_only=True):
@@ -103,8 +107,11 @@ def submit_prepared(
     submission: Submission,
     say: Say,
     upload: Upload | None = None,
+    annotate: Annotate | None = None,
 ) -> Submitted:
-    """`upload` sends code that is too large for a ConfigMap; nothing else may use the client meanwhile."""
+    """`upload` sends code that is too large for a ConfigMap; nothing else may use the client meanwhile.
+    `annotate` is called when everything was checked."""
+    code = None if submission.dry_run else CodeReading(prepared.job.code, prepared.folder)
     existing = _existing(client, prepared.job)
     parcel = pack(client, prepared, submission)
     for note in parcel.notes:
@@ -113,12 +120,22 @@ def submit_prepared(
         _check(client, parcel, force=submission.force, say=say)
     how = How(submission.force_conflicts, submission.dry_run, compares=existing is not None)
     _try(client, parcel.manifests, how, existing)
+    kept = changes.annotations_kept(existing.manifest if existing else None)
+    parcel = _annotated(parcel, annotate(kept, code) if annotate and code else kept)
     for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
         say(text)
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
+    if code is not None and made.is_changed:
+        state, diff = code.result()
+        job_records.write(client, made, job_records.origin_of(prepared.job, state, submitter()), diff, say)
     if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
         say(f"{made.name} is stopped and stays stopped; `tfyard resume {made.name}` starts it again")
     return made
+
+
+def _annotated(parcel: Parcel, annotations: dict[str, str]) -> Parcel:
+    marked = (changes.annotated(m, annotations) if m["kind"] == "TFJob" else m for m in parcel.manifests)
+    return replace(parcel, manifests=list(marked))
 
 
 def _resized(existing: Found, wanted: Manifest) -> Iterator[str]:

@@ -1,0 +1,82 @@
+"""The record of a run on this machine, put together from the files in its directory."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.local import views
+from tfyard.local.recording import DIFF, FILE
+from tfyard.logs import devices
+from tfyard.model import Job
+from tfyard.overview import attempts, job_record
+from tfyard.overview.job_record import JobRecord, Origin
+from tfyard.overview.parameters import command, parameters
+from tfyard.overview.record import RunRecord
+from tfyard.planner.leaders import leaders, leading_role
+
+HEAD = 256 << 10
+"""Bytes of a log in which TensorFlow says its version and its devices."""
+
+
+def read(run: RunDirectory, record: RunRecord) -> JobRecord:
+    """The record without metrics; `problems` names files that are missing or corrupt."""
+    job = views.job_of(run)
+    origin, problems = _origin(run, job)
+    log = _first_lines(run, job)
+    tried = views.attempts_of(run, record)
+    return JobRecord(
+        name=record.name,
+        job=record.job,
+        place="machine",
+        state=record.phase,
+        exit_code=record.exit_code,
+        message=record.message,
+        started=record.started,
+        ended=record.ended,
+        origin=origin,
+        tensorflow=devices.tensorflow_version(log) or job_record.tensorflow_of(origin.software),
+        devices=devices.devices(log),
+        roles=job_record.roles(job, {}) if job else (),
+        attempts=tuple(tried),
+        cpu_hours=sum(task.cpu for task in record.tasks) / 3600,
+        gpu_hours=attempts.gpu_hours(job, tried, record.ended or datetime.now(UTC)) if job else None,
+        diff=_diff(run),
+        problems=tuple(problems),
+    )
+
+
+def _diff(run: RunDirectory) -> str:
+    try:
+        return (run.path / DIFF).read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
+
+
+def _origin(run: RunDirectory, job: Job | None) -> tuple[Origin, list[str]]:
+    """What was recorded at the start of the run; else what its job file tells."""
+    path = run.path / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Origin), []
+    except FileNotFoundError:
+        why = "the run has no record of its code and packages"
+    except msgspec.DecodeError as error:
+        why = f"{_shown(path)} is corrupt ({error}), and is skipped"
+    known = Origin(command=command(job), parameters=parameters(job)) if job else Origin()
+    return known, [why]
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _first_lines(run: RunDirectory, job: Job | None) -> str:
+    """The beginning of the log of the task that decides the job."""
+    role = leading_role(job) if job else None
+    logs = run.logs(f"{role.name.lower()}-{min(leaders(job))}") if job and role else []
+    if not logs:
+        return ""
+    with logs[-1].open("rb") as file:
+        return file.read(HEAD).decode(errors="replace")

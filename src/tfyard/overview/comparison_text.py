@@ -1,0 +1,107 @@
+"""A comparison as a table of a terminal, as CSV, as Markdown and as values for JSON."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from tfyard.overview import metrics
+from tfyard.overview.best_values import BestValue, best_values
+from tfyard.overview.comparison import ComparedJob, ComparedMetric, Comparison, Row
+from tfyard.overview.job_record import JobRecord
+from tfyard.overview.table import lines as columns
+from tfyard.overview.wording import number
+
+LONGEST_CELL = 48
+"""Characters of a cell in a terminal."""
+
+
+def rows(comparison: Comparison) -> list[tuple[str, Row]]:
+    """(section, row) of everything, values as they are."""
+    return [
+        *(("job", row) for row in comparison.facts if any(row[1:])),
+        *((each.section, (each.name, *each.values)) for each in comparison.differences),
+        *(("metrics", row) for each in comparison.metrics for row in _metric_rows(each)),
+    ]
+
+
+def _metric_rows(metric: ComparedMetric) -> Iterator[Row]:
+    yield (f"{metric.name} last", *(_placed(each, "last") for each in metric.values))
+    if any(each is not None and each.best is not None for each in metric.values):
+        yield (f"{metric.name} best", *(_placed(each, "best") for each in metric.values))
+
+
+def _placed(value: BestValue | None, which: str) -> str:
+    if value is None:
+        return ""
+    shown, at = (value.last, value.at) if which == "last" else (value.best, value.best_at)
+    if shown is None:
+        return ""
+    return number(shown) if at is None else f"{number(shown)} at {value.unit} {at:,}"
+
+
+def table(comparison: Comparison) -> list[Row]:
+    """Rows for a terminal: a header, and a section's name only where it begins."""
+    made: list[Row] = [("", "", *comparison.labels)]
+    before = "job"
+    for section, row in rows(comparison):
+        if section != before:
+            made.append(())
+        cells = (_cut(cell) for cell in row)
+        made.append((section if section != before and section != "job" else "", *cells))
+        before = section
+    return made
+
+
+def csv(comparison: Comparison) -> str:
+    table = [("section", "name", *comparison.labels), *((section, *row) for section, row in rows(comparison))]
+    return "".join(",".join(map(metrics.quoted, row)) + "\r\n" for row in table)
+
+
+def markdown(comparison: Comparison) -> str:
+    header = ("", "", *comparison.labels)
+    body = [header, ("---",) * len(header), *((section, *row) for section, row in rows(comparison))]
+    return "".join(f"| {' | '.join(map(_escaped, row))} |\n" for row in body)
+
+
+def plain(comparison: Comparison) -> dict[str, Any]:
+    """Values for JSON, which has neither nan nor inf."""
+    return {
+        "jobs": [{"label": job.label, **msgspec.to_builtins(_with_metrics(job))} for job in comparison.jobs],
+        "differences": [msgspec.to_builtins(each) for each in comparison.differences],
+        "metrics": [
+            {"name": each.name, "values": [value and plain_metric(value) for value in each.values]}
+            for each in comparison.metrics
+        ],
+        "notes": list(comparison.notes),
+    }
+
+
+def _with_metrics(job: ComparedJob) -> JobRecord:
+    return msgspec.structs.replace(job.record, metrics=best_values(job.points))
+
+
+def plain_metric(value: BestValue) -> dict[str, Any]:
+    last = value.last if math.isfinite(value.last) else str(value.last)
+    return {**msgspec.structs.asdict(value), "last": last}
+
+
+def lines(comparison: Comparison) -> Iterator[str]:
+    """What a terminal shows, without the curves."""
+    yield from columns(table(comparison))
+    if not comparison.differences:
+        yield ""
+        yield "nothing that is known differs"
+    if comparison.notes:
+        yield ""
+        yield from (f"note: {note}" for note in comparison.notes)
+
+
+def _cut(cell: str) -> str:
+    joined = " ".join(cell.split())
+    return joined if len(joined) <= LONGEST_CELL else f"{joined[: LONGEST_CELL - 1]}…"
+
+
+def _escaped(cell: str) -> str:
+    return " ".join(cell.replace("|", "\\|").split())

@@ -1,0 +1,113 @@
+"""Brings the metrics of one run, and its end, to MLflow, and keeps in the run's directory how far that is done."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tfyard.tracking import beginning, payloads
+from tfyard.tracking.client import MLflowRefused, MLflowServer
+from tfyard.tracking.orders import KEPT, TrackedRun
+
+if TYPE_CHECKING:
+    from tfyard.tracking.metrics import MetricRows
+
+CHUNK = 1 << 20
+"""Bytes of the file that are read at once."""
+MOST_ROWS = 5_000
+"""Of one chunk: a program that prints more reports than a server stores is thinned out, evenly."""
+
+_ROW = msgspec.json.Decoder(dict[str, Any])
+
+
+class Delivery:
+    """`feed`: the file with the metrics. It is read without moving its position, which its writer may share."""
+
+    def __init__(self, server: MLflowServer, state: TrackedRun, feed: int) -> None:
+        self.state = state
+        self._server, self._feed = server, feed
+        self._rows: MetricRows | None = None
+
+    def begin(self) -> str:
+        """Makes the run at the server, or goes on in one; the result is the address of its page."""
+        info = beginning.begin(self._server, self.state.order)
+        self._keep(replace(self.state, run=info["run_id"]))
+        return f"{self._server.uri.rstrip('/')}/#/experiments/{info['experiment_id']}/runs/{self.state.run}"
+
+    def log_parameters(self) -> str:
+        """Sends the parameters of a new run; what the server says against them, if anything."""
+        if self.state.run == self.state.order.run:
+            return ""
+        try:
+            for part in payloads.parameters(self.state.order.parameters):
+                self._server.post("runs/log-batch", {"run_id": self.state.run, "params": part})
+        except MLflowRefused as refusal:
+            if not refusal.code:
+                raise
+            return f"{refusal}; parameters are missing there"
+        return ""
+
+    def send(self) -> None:
+        """Sends all rows that are new. What was not sent completely is sent again: the server drops doublets."""
+        self._send_code()
+        while chunk := self._chunk():
+            rows = [row for line in chunk.splitlines() if (row := _row(line)) is not None]
+            metrics = self._metrics.metrics(payloads.thinned(rows, MOST_ROWS))
+            for part in payloads.parts(metrics, payloads.MOST_METRICS):
+                self._server.post("runs/log-batch", {"run_id": self.state.run, "metrics": part})
+            self._keep(replace(self.state, sent=self.state.sent + len(chunk)))
+
+    def _send_code(self) -> None:
+        """Sends which code it is, once the run has recorded that."""
+        record = Path(self.state.order.record)
+        if self.state.has_code or not self.state.order.record or not record.exists():
+            return
+        from tfyard.overview.job_record import Origin  # as much again
+
+        with suppress(msgspec.DecodeError):
+            tags = payloads.of_code(msgspec.json.decode(record.read_bytes(), type=Origin).code)
+            self._server.post("runs/log-batch", {"run_id": self.state.run, "tags": payloads.pairs(tags)})
+        self._keep(replace(self.state, has_code=True))
+
+    def end(self, phase: str, at: float, tags: dict[str, str]) -> None:
+        """Sends what is new, and the end."""
+        self.send()
+        if tags:
+            self._server.post("runs/log-batch", {"run_id": self.state.run, "tags": payloads.pairs(tags)})
+        end = {"status": payloads.end(phase), "end_time": int(at * 1000)}
+        self._server.post("runs/update", {"run_id": self.state.run, **end})
+        self._keep(replace(self.state, is_over=True))
+
+    def keep(self) -> None:
+        self._keep(self.state)
+
+    @property
+    def _metrics(self) -> "MetricRows":
+        from tfyard.tracking.metrics import MetricRows  # 40 ms, for which the start of a job should not wait
+
+        self._rows = self._rows or MetricRows(self.state.order.deciding)
+        return self._rows
+
+    def _chunk(self) -> bytes:
+        """Whole lines."""
+        data = os.pread(self._feed, CHUNK, self.state.sent)
+        return data[: data.rfind(b"\n") + 1]
+
+    def _keep(self, state: TrackedRun) -> None:
+        self.state = state
+        if self.state.order.directory:
+            path = Path(self.state.order.directory) / KEPT
+            new = path.with_suffix(".new")
+            with suppress(OSError):  # a full disk, or a run that was removed: the server has it all the same
+                new.write_bytes(msgspec.json.encode(state))
+                new.replace(path)
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The row of a line; None: it was cut when the disk was full, or tfyard was killed."""
+    with suppress(msgspec.DecodeError):
+        return _ROW.decode(line)
+    return None
