@@ -61,13 +61,21 @@ def _worktree(code: RecordedCode) -> Path:
     folder = run_directory.HOME / WORKTREES
     for number in range(1, 1000):
         at = folder / f"{code.state.commit[:12]}-{mark}{f'-{number}' if number > 1 else ''}"
+        seal = at.with_name(f"{at.name}.seal")
         if not at.exists():
             checked_out(code, at)
+            seal.write_text(_fingerprint(at))
             return at
-        state, diff = git.read(at, QuestionLimits(git.LONGEST))
-        if (state.commit, diff) == (code.state.commit, code.diff) and not state.missing:
+        if seal.exists() and seal.read_text() == _fingerprint(at):
             return at
     raise NotPossible(f"{folder} has too many worktrees; `git worktree remove` removes them")
+
+
+def _fingerprint(at: Path) -> str:
+    """Tells whether anything was changed in a worktree since it was made."""
+    state, diff = git.read(at, QuestionLimits(git.LONGEST))
+    whole = "\0".join((state.commit, *state.changed, state.problem, diff))
+    return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def _moved(job: Job, root: Path, at: Path) -> Job:
