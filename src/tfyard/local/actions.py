@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import NotPossible, TfyardError, Usage
@@ -87,6 +88,11 @@ def rerun(run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str 
     _record(run)
     asked = options_file.again(run)
     return prepare(replace(asked, sets=tuple(sets), env=(*asked.env, *env), name=name))
+
+
+def rerun_spec(run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str | None) -> str:
+    """The job file of the new run."""
+    return formats.dump(rerun(run, sets, env, name).job, "jobfile").text()
 
 
 def _memory(status: Status) -> Status:
