@@ -19,7 +19,7 @@ from tfyard.overview.why import Answer, explain
 from tfyard.sdk.place import Place
 
 T = TypeVar("T")
-FINE = ("Running", "Succeeded", "Created")
+FINE = ("Running", "Succeeded")
 """States of jobs in lists whose cause is not asked for."""
 OVER = ("Succeeded", "Failed", "Stopped", "Interrupted", "Killed")
 

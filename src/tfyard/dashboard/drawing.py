@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from tfyard import __version__
@@ -56,7 +56,7 @@ def _environment() -> jinja2.Environment:
         "size": size,
         "number": number,
     }
-    environment.filters |= {"duration": duration}
+    environment.filters |= {"duration": duration, "quoted": quoted, "fix": fix}
     environment.globals |= {"version": __version__, "version_of": version_of}
     return environment
 
@@ -74,6 +74,22 @@ def part(id: str, template: str, values: Mapping[str, Any]) -> Part:
 
 def ago(at: datetime | None, now: datetime) -> str:
     return age((now - at).total_seconds()) if at else ""
+
+
+def quoted(text: str) -> Markup:
+    """The text with what stands between backticks as code."""
+    parts = harmless(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(harmless(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if turn % 2 else escape(part)
+        for turn, part in enumerate(parts)
+    )
+
+
+def fix(text: str) -> Markup:
+    """A fix is a command or a line of a file, unless backticks in it say which part is."""
+    return quoted(text if "`" in text else f"`{text}`")
 
 
 def moment(at: datetime | None) -> Markup:

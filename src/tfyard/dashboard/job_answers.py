@@ -12,8 +12,9 @@ from tfyard.dashboard.answers import address_of, viewer_of, whole
 from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import Part
 from tfyard.dashboard.viewer import Viewer
-from tfyard.errors import TfyardError
-from tfyard.sdk.place import Listed
+from tfyard.errors import TfyardError, Usage
+from tfyard.remote.jobs import NoSuchJob
+from tfyard.sdk.place import Listed, Place
 
 FIRST_READ = 3.0
 """Seconds that a page waits until its job has been read; the rest comes by its stream."""
@@ -49,10 +50,18 @@ async def known(request: web.Request) -> Known:
     details = viewer.board.details.get(address)
     row = job_page.row_of(viewer, address)
     if row is None:
-        place = await aio.in_thread(viewer.identity.find, address)  # its error says why there is none
+        place = await aio.in_thread(_found, viewer, address)
         summary = await aio.in_thread(place.summary)
         row = Listed(place.title, summary, summary.status.is_finished)
     return Known(viewer, address, row, details)
+
+
+def _found(viewer: Viewer, address: Address) -> Place:
+    """The place of a job; its error says why there is none. An address is no command line that could be wrong."""
+    try:
+        return viewer.identity.find(address)
+    except Usage as problem:
+        raise NoSuchJob(str(problem)) from None
 
 
 async def show(request: web.Request) -> web.Response:

@@ -208,7 +208,7 @@ class OnMachine:
         intent = self._intent("rerun", (), (), partial(_started, order))
         return replace(
             intent,
-            compare=lambda: (self.spec(), actions.rerun_spec(self.directory, *words)),
+            compare=partial(actions.compared, self.directory, *words),
             in_foreground=partial(actions.rerun, self.directory, *words),
         )
 
