@@ -30,6 +30,7 @@ COMMANDS = {
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
     "compare": "Show what differs between jobs, with their metrics side by side.",
+    "dashboard": "Show jobs and runs in the browser, live, and change them there.",
     "doctor": "Check whether a cluster can run jobs, and say what to do if it cannot.",
     "why": "Say why a job waits or has failed, and how to fix it.",
     "diff": "Show what `submit` would change on a cluster.",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfyard.errors import NotPossible, NotRunning, TfyardError, Usage
-from tfyard.sdk.place import CommandEnded, Done, Intent, Listed
+from tfyard.sdk.place import CommandEnded, Contact, Done, Intent, Listed, silent
 
 # Each method imports what only it needs: 45 ms for questions (planner/, node/, formats/), 80 ms for actions (with
 # asyncio). Commands about jobs of a cluster need none of it; `tests/cli` says which of them may not import it.
@@ -149,6 +149,9 @@ class OnMachine:
         runs = runs_of(self.record.job, self.directory.path.parent.parent, before=self.name)
         return next((OnMachine(run) for run in runs), None)
 
+    def missing_permissions(self) -> dict[str, str]:
+        return {}
+
     # --- actions
 
     def stop(self) -> Intent:
@@ -217,8 +220,11 @@ class OnMachine:
         words = (changes.sets, changes.env, changes.name)
         order = Rerun(str(self.directory.path), *words, is_exact=changes.is_exact)
         intent = self._intent("rerun", (), (), partial(_started, order))
-        again = partial(actions.rerun, self.directory, *words, is_exact=changes.is_exact)
-        return replace(intent, in_foreground=again)
+        return replace(
+            intent,
+            compare=partial(actions.compared, self.directory, *words),
+            in_foreground=partial(actions.rerun, self.directory, *words, is_exact=changes.is_exact),
+        )
 
     def _intent(
         self, verb: str, goes: tuple[str, ...], stays: tuple[str, ...], perform: Callable[[], Done]
@@ -365,10 +371,11 @@ class RunsOnMachine:
     def running(self) -> list[Place]:
         return [OnMachine(run) for run, record in all_runs() if record.ended is None]
 
-    def watch(self) -> Iterator[list[Listed]]:
+    def watch(self, contact: Contact = silent) -> Iterator[list[Listed]]:
         known = {row.title: row for row in self.rows()}
         yield list(known.values())
         while True:
+            contact("")
             time.sleep(LIST_EVERY)
             now = {row.title: row for row in self.rows()}
             gone = [_gone(row) for title, row in known.items() if title not in now]

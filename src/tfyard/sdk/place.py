@@ -144,6 +144,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     stays: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Further remarks."""
+    compare: Callable[[], tuple[str, str]] | None = None
+    """The specs of the job before and after, as YAML, if the action changes it or makes a new one."""
     perform: Callable[[], Done] | None = None
     """None: nothing needs to be done, and `notes` say why."""
     in_foreground: Callable[[], PreparedRun] | None = None
@@ -218,6 +220,9 @@ class Place(Protocol):
     def previous(self) -> Place | None:
         """The job before this one that has the same name, or of which this one is a rerun; None: there is none."""
 
+    def missing_permissions(self) -> dict[str, str]:
+        """Action, such as `stop` -> the permission that the user lacks for it, and how it is granted."""
+
     # --- actions
 
     def stop(self) -> Intent: ...
@@ -271,6 +276,14 @@ class Listed(Struct, frozen=True):
     is_over: bool
 
 
+Contact = Callable[[str], None]
+"""Called with the reason when a watch is lost, and with an empty text when the jobs are known to be current."""
+
+
+def silent(_text: str) -> None:
+    """The contact of callers that do not show how current the jobs are."""
+
+
 class Jobs(Protocol):
     """Many jobs: the runs of a folder, or the TFJobs of one or all namespaces; also those that have ended."""
 
@@ -283,7 +296,7 @@ class Jobs(Protocol):
     def running(self) -> list[Place]:
         """The places of jobs that have not ended."""
 
-    def watch(self) -> Iterator[list[Listed]]:
+    def watch(self, contact: Contact = silent, /) -> Iterator[list[Listed]]:
         """Yield all jobs, then those that have changed; deleted ones have the phase Deleted. The iterator blocks:
         it needs one thread for all jobs."""
 
