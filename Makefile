@@ -14,6 +14,7 @@ help:
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
 	@echo "make chart      the Helm chart as a .tgz in dist/ (builds Helm, once)"
+	@echo "make release-dry-run  all files of a release but the image, built and tried; nothing is published"
 	@echo "make lock       the locked packages of the operator's image (needs uv)"
 
 # One stamp per set of packages: a second `make` does nothing.
@@ -64,6 +65,23 @@ mlflow: $(VENV)/.base
 browser: $(VENV)/.base
 	@$(BIN)/python -m tools.browser
 
+# Prometheus, for the tests of metrics, alerts and dashboard.
+.PHONY: promtool actionlint
+promtool: $(VENV)/.base
+	@$(BIN)/python -m tools.programs promtool prometheus
+
+# For the test of .github/workflows; needs Go, as the control plane does where it is built.
+actionlint: $(VENV)/.base
+	@$(BIN)/python -m tools.programs actionlint
+
+# All files of a release but the image: with TAG=v0.1.0 the final ones, in dist/; without a network, and without publishing.
+.PHONY: release release-dry-run
+release: helm
+	@$(BIN)/python -m tools.release dist --tag "$(TAG)"
+
+release-dry-run: helm
+	@$(BIN)/python -m tools.release build/release
+
 chart: helm
 	@$(BIN)/python -m tools.helm package charts/tfyard --destination dist
 
@@ -80,6 +98,7 @@ test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
 	@$(MAKE) --no-print-directory helm || test -z "$$CI"
 	@$(MAKE) --no-print-directory browser || test -z "$$CI"
+	@$(MAKE) --no-print-directory promtool actionlint || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tfyard.testing.fixtures", "tests.helm"]
+pytest_plugins = ["tfyard.testing.fixtures", "tests.helm", "tests.programs"]
 
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 240, 600
 OPERATOR = Path(__file__).parent / "controller"

@@ -12,6 +12,7 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_faults_strangers import blocked
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
 from tfyard.controller.operator import Operator
 from tfyard.kube import Access, KubeError, Request, requests
@@ -28,8 +29,10 @@ Answer = Callable[[int], KubeError | None]
 
 
 class RefusingStatuses(Counting):
+    refuses = True
+
     async def send(self, request: Request, into: Any = ANYTHING) -> Any:
-        if request.method == "PUT" and request.path.endswith("/status"):
+        if self.refuses and request.method == "PUT" and request.path.endswith("/status"):
             self.sent.append(request)
             raise denied(400, SAYS_NO)
         return await super().send(request, into)
@@ -218,9 +221,13 @@ async def test_a_status_that_is_refused_is_sent_again_ever_more_rarely_and_logge
     control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = RefusingStatuses(control_plane.admin)
-    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+    async with (
+        stage(control_plane, namespace, Script()) as scene,
+        operator_with(client, namespace) as operator,
+    ):
         await scene.submit(tfjob(Worker=2))
         await eventually(lambda: _sent(client, 5))
+        assert refused_statuses(operator) == 1
         first = len(client.sent)
         await asyncio.sleep(10)
     assert len(client.sent) - first < 10
@@ -230,3 +237,30 @@ async def test_a_status_that_is_refused_is_sent_again_ever_more_rarely_and_logge
 
 async def _sent(client: Counting, number: int) -> None:
     assert sum(write.startswith("PUT") for write in client.writes) >= number
+
+
+def refused_statuses(operator: Operator) -> float:
+    name = "tfyard_refused_statuses"
+    return parse(operator.metrics.render())[name].samples[name, ()]
+
+
+async def test_a_status_counts_as_refused_until_it_is_stored_or_its_job_is_deleted(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    client = RefusingStatuses(control_plane.admin)
+    async with (
+        stage(control_plane, namespace, Script()) as scene,
+        operator_with(client, namespace) as operator,
+    ):
+
+        async def refused(number: int) -> None:
+            assert refused_statuses(operator) == number
+
+        await scene.submit(tfjob("stored", Worker=1))
+        await scene.submit(tfjob("deleted", Worker=1))
+        await eventually(lambda: refused(2))
+        await scene.client.send(requests.delete(TFJOBS.path(namespace, "deleted")))
+        await eventually(lambda: refused(1))
+        client.refuses = False
+        await eventually(lambda: refused(0))
+        await scene.phase("Running", "stored")

@@ -93,6 +93,7 @@ OURS = {
     "tfyard_missing_permissions": "gauge",
     "tfyard_seconds_without_leader": "gauge",
     "tfyard_unreadable_objects": "gauge",
+    "tfyard_refused_statuses": "gauge",
 }
 
 

@@ -68,6 +68,7 @@ class Operator:
         self.store = ClusterStore(
             writer, self.cache, self.resources, objects.is_creating_many, reporter.status_reported
         )
+        self.metrics.refused_statuses.set_function(self.store.refused.__len__)
         self.runner = ClusterRunner(objects, self.cache, site.backoff, SetupEvents(client))
 
         # what reconciles jobs from the queue

@@ -77,6 +77,7 @@ async def serve(access: kube.Access, options: OperatorOptions) -> None:
                 may_write=leadership.is_current if leadership else lambda: True,
             )
             operator, unserved = Operator(client, settings, apis.jobs), list[str]()
+            operator.metrics.is_leader.set(int(leadership is None))
             async with _health_server(client, options, operator, leadership, unserved):
                 more = _find_more_apis(client, options, apis, unserved)
                 apis = await _run(operator, leadership, stop, more)

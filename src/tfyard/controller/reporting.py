@@ -63,7 +63,9 @@ def log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
 
 
 def watch_options(metrics: Metrics, resource: str) -> kube.WatchOptions:
-    """Options of watches that retry for ever, and log it."""
+    """Options of watches that retry for ever, and log it. The counter is there from the start: `increase` does not
+    see the first value of one that appears."""
+    metrics.watch_restarts.labels(resource)
     return kube.WatchOptions(
         backoff=WATCH_RETRY, retry_first_list=True, on_interrupt=_on_interrupt(metrics, resource)
     )

@@ -13,7 +13,7 @@ from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import Part
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError, Usage
-from tfyard.remote.jobs import NoSuchJob
+from tfyard.errors import NoSuchJob
 from tfyard.sdk.place import Listed, Place
 
 FIRST_READ = 3.0

@@ -13,6 +13,7 @@ from math import inf
 
 from msgspec import Struct
 
+from tfyard import kube
 from tfyard.backends.base import JobStore
 from tfyard.kube import requests
 from tfyard.model import Decision, Job, Status
@@ -52,14 +53,18 @@ class ClusterStore(JobStore):
         self._writer, self._cache, self._resources = writer, cache, resources
         self.is_creating_many, self._on_report = is_creating_many, on_report
         self._delay = StatusDelay()
+        self.refused = set[str]()
+        """Uids of the jobs whose last status the server refused. Such a job makes no progress: a status is stored
+        before anything is done that depends on it."""
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
         if decision.status == before:
             self._delay.release(job.uid)
+            self.refused.discard(job.uid)
         elif self._delay.holds(job.uid, decision, time.monotonic(), is_creating_many=self.is_creating_many()):
             return
         else:
-            await self._write(job, decision.status)
+            await self._write_or_note(job, decision.status)
             self._delay.written(job.uid, decision, time.monotonic())
         self._on_report(job, before, decision)
 
@@ -69,6 +74,18 @@ class ClusterStore(JobStore):
 
     def forget(self, uid: str) -> None:
         self._delay.forget(uid)
+        self.refused.discard(uid)
+
+    async def _write_or_note(self, job: Job, status: Status) -> None:
+        """A conflict, or a job that was deleted, is nothing that an administrator must change."""
+        try:
+            await self._write(job, status)
+        except (kube.Conflict, kube.NotFound):
+            raise
+        except (kube.Refused, kube.ServerFault):
+            self.refused.add(job.uid)
+            raise
+        self.refused.discard(job.uid)
 
     async def _write(self, job: Job, status: Status) -> None:
         """Writes with the resourceVersion that the decision was based on: if another client was faster, the server
