@@ -11,10 +11,10 @@ from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.security import PageSettings
 from tfyard.dashboard.sessions import Sessions
 from tfyard.dashboard.viewer import Viewer
-from tfyard.errors import NotPossible, TfyardError, Usage
+from tfyard.errors import NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.kube import Forbidden, KubeError, Unauthorized
 from tfyard.overview.wording import harmless
-from tfyard.remote.jobs import NoSuchJob, RemovedJob
+from tfyard.remote.jobs import RemovedJob
 
 SETTINGS = web.AppKey("settings", PageSettings)
 SESSIONS = web.AppKey("sessions", Sessions)

@@ -12,8 +12,7 @@ from tfyard.dashboard.answers import address_of, viewer_of, whole
 from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import Part
 from tfyard.dashboard.viewer import Viewer
-from tfyard.errors import TfyardError, Usage
-from tfyard.errors import NoSuchJob
+from tfyard.errors import NoSuchJob, TfyardError, Usage
 from tfyard.sdk.place import Listed, Place
 
 FIRST_READ = 3.0

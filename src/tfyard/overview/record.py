@@ -97,7 +97,7 @@ class Recorder:
     @property
     def has_preparations(self) -> bool:
         """Whether tasks wait for init containers, so that a task may be prepared for long without a new phase."""
-        return any(self._steps.values())
+        return any(self._preparations.values())
 
     def starts(self, task: str) -> int:
         """Number of starts of a task so far."""

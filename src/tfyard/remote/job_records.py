@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfyard import __version__, formats
+from tfyard.errors import NoSuchJob
 from tfyard.job_input.code_reading import submitter
 from tfyard.kube import AlreadyExists, KubeError, NotFound, requests
 from tfyard.kube.sync import SyncClient
@@ -155,7 +156,7 @@ def carry_over(client: SyncClient, old: Found, name: str, say: Say) -> None:
     origin, diff, _ = _origin(client, old, None)
     try:
         new = jobs.find(client, old.namespace, name)
-    except (KubeError, jobs.NoSuchJob) as problem:
+    except (KubeError, NoSuchJob) as problem:
         say(f"the job has no record of its code: {problem}")
         return
     if job := formats.check(new.manifest).job:
