@@ -114,6 +114,24 @@ def test_a_run_that_is_killed_is_killed_there_and_resumed_there(yard: Yard, mlfl
     assert mlflow.run["status"] == "FINISHED"
 
 
+@pytest.mark.long
+def test_a_run_that_is_known_late_is_told_to_the_task_that_starts_again(
+    yard: Yard, mlflow: SmallMLflow
+) -> None:
+    mlflow.delay = 1.5
+    waits = 'import os, pathlib, sys, time\nrun = os.environ.get("MLFLOW_RUN_ID")\nprint("told", run, flush=True)\n'
+    waits += 'while not run and not pathlib.Path("known").exists(): time.sleep(0.05)\nsys.exit(not run)\n'
+    yard.job(waits, mlflow=mlflow.uri, worker={"count": 1, "restart": "on-failure"})
+
+    def seen(event: dict[str, Any]) -> None:
+        if event["event"] == "note" and event["text"].startswith("MLflow: "):
+            mlflow.delay = 0
+            (yard.folder / "known").touch()
+
+    outcome = yard.watch(seen)
+    assert (outcome.code, outcome.lines("worker-0")) == (0, ["told None", "told run1"])
+
+
 def test_a_run_that_is_interrupted_is_killed_there(yard: Yard, mlflow: SmallMLflow) -> None:
     yard.job(WAITS, mlflow=mlflow.uri)
     process = yard.start("run", "job.yaml")
