@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tfyard import aio
     from tfyard.errors import Invalid, NotPossible, TfyardError, Usage
     from tfyard.remote.submitting.submission import CannotSubmit
-    from tfyard.sdk.functions import find, run, runs, submit
+    from tfyard.sdk.comparing import RunComparison
+    from tfyard.sdk.functions import compare, find, run, runs, submit
     from tfyard.sdk.job import Job
     from tfyard.sdk.lines import Line
     from tfyard.sdk.place import Executed
@@ -32,12 +33,14 @@ __all__ = [
     "Line",
     "NotPossible",
     "Run",
+    "RunComparison",
     "TfyardError",
     "Usage",
     "WaitTimeout",
     "Why",
     "__version__",
     "aio",
+    "compare",
     "find",
     "run",
     "runs",
@@ -47,7 +50,8 @@ __all__ = [
 _HOMES = {
     "errors": ("Invalid", "NotPossible", "TfyardError", "Usage"),
     "remote.submitting.submission": ("CannotSubmit",),
-    "sdk.functions": ("find", "run", "runs", "submit"),
+    "sdk.comparing": ("RunComparison",),
+    "sdk.functions": ("compare", "find", "run", "runs", "submit"),
     "sdk.job": ("Job",),
     "sdk.lines": ("Line",),
     "sdk.place": ("Executed",),

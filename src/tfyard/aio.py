@@ -23,6 +23,7 @@ from tfyard.errors import Invalid, NotPossible, TfyardError, Usage
 from tfyard.remote.submitting.submission import CannotSubmit
 from tfyard.sdk import functions, lines
 from tfyard.sdk import run as sync
+from tfyard.sdk.comparing import RunComparison
 from tfyard.sdk.functions import PathLike
 from tfyard.sdk.job import Job
 from tfyard.sdk.lines import Line, LineChoice, Names
@@ -40,10 +41,12 @@ __all__ = [
     "Line",
     "NotPossible",
     "Run",
+    "RunComparison",
     "TfyardError",
     "Usage",
     "WaitTimeout",
     "Why",
+    "compare",
     "find",
     "run",
     "runs",
@@ -116,6 +119,12 @@ submit = _awaited(functions.submit)
 find = _awaited(functions.find)
 
 
+async def compare(run: "Run | str", *others: "Run | str") -> RunComparison:
+    """As `tfyard.compare`."""
+    asked = [each if isinstance(each, str) else each._run for each in (run, *others)]
+    return await in_thread(functions.compare, *asked)
+
+
 async def runs(
     *, namespace: str | None = None, context: str | None = None, kubeconfig: PathLike | None = None
 ) -> "list[Run]":
@@ -183,6 +192,7 @@ class Run:
     restart = _changed(sync.Run.restart)
     delete = _asked(sync.Run.delete)
     get = _asked(sync.Run.get)
+    record = _asked(sync.Run.record)
     exec = _asked(sync.Run.exec)
 
     async def resume(self) -> "Run":
@@ -193,9 +203,14 @@ class Run:
         return self
 
     async def rerun(
-        self, *, name: str | None = None, env: Mapping[str, object] | None = None, **roles: int
+        self,
+        *,
+        name: str | None = None,
+        env: Mapping[str, object] | None = None,
+        exact: bool = False,
+        **roles: int,
     ) -> "Run":
-        return Run(await in_thread(self._run.rerun, name=name, env=env, **roles))
+        return Run(await in_thread(lambda: self._run.rerun(name=name, env=env, exact=exact, **roles)))
 
     async def wait(
         self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded"

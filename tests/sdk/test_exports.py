@@ -20,10 +20,11 @@ PUBLIC = [
         "Line",
         "NotPossible",
         "Run",
+        "RunComparison",
         "TfyardError",
         "Usage",
     ),
-    *("WaitTimeout", "Why", "__version__", "aio", "find", "run", "runs", "submit"),
+    *("WaitTimeout", "Why", "__version__", "aio", "compare", "find", "run", "runs", "submit"),
 ]
 RUN = [
     *(
@@ -39,6 +40,7 @@ RUN = [
         "name",
         "namespace",
         "port_forward",
+        "record",
         "rerun",
     ),
     *("restart", "resume", "scale", "status", "stop", "tasks", "tensorboard", "wait", "why"),

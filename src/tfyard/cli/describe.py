@@ -1,6 +1,6 @@
 """`tfyard describe`: prints everything that is known about a job."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,10 +18,18 @@ from tfyard.sdk.place import HelperOptions, Place
 @several.selector_option
 @click.option("--spec", is_flag=True, help="Print the job as submitted and as applied, instead.")
 @click.option("--code", is_flag=True, help="Print where the job's code is and which files it has, instead.")
+@click.option(
+    "--record",
+    "is_record",
+    is_flag=True,
+    help="Print what was run: parameters, code, packages, machine, metrics.",
+)
 @click.option("--helper-image", default="", metavar="IMAGE", help="Image of the pod that looks into a claim.")
 @output.text_or_json
 @cluster.job_options
-def command(names: tuple[str, ...], spec: bool, code: bool, helper_image: str, **options: Any) -> None:
+def command(
+    names: tuple[str, ...], spec: bool, code: bool, is_record: bool, helper_image: str, **options: Any
+) -> None:
     """Describe jobs: the state in a sentence, every attempt at the tasks (how long each waited for a node, was
     prepared, and ran, and how it ended), roles, where the output is, conditions, events, GPU-hours.
 
@@ -32,6 +40,7 @@ def command(names: tuple[str, ...], spec: bool, code: bool, helper_image: str, *
       tfyard describe @latest --local -o json
       tfyard describe mnist --spec        # as submitted, and with all defaults
       tfyard describe mnist --code        # where its code is, and which files it has
+      tfyard describe mnist --record      # which commit, which packages, which parameters
     """
     is_json = options["output"] == "json"
     if is_json and (spec or code):
@@ -39,6 +48,9 @@ def command(names: tuple[str, ...], spec: bool, code: bool, helper_image: str, *
     places = several.places(names, options)
     if code:
         interrupts.exit_by_exception()  # a pod that looks into a claim is deleted
+    if is_record:
+        _print_records(places, is_json=is_json, single=len(names) == 1)
+        return
     if is_json:
         output.print_answers([place.view() for place in places], single=len(names) == 1)
         return
@@ -46,6 +58,19 @@ def command(names: tuple[str, ...], spec: bool, code: bool, helper_image: str, *
         if at:
             click.echo("---" if spec else "")
         for line in _lines(place, spec, HelperOptions(image=helper_image) if code else None):
+            click.echo(harmless(line))
+
+
+def _print_records(places: Sequence[Place], *, is_json: bool, single: bool) -> None:
+    from tfyard.overview import comparison_text  # 20 ms, which other answers do not need
+    from tfyard.sdk import comparing
+
+    jobs = [comparing.read(place) for place in places]
+    if is_json:
+        output.print_answers([comparison_text.plain_record(job) for job in jobs], single=single)
+        return
+    for at, job in enumerate(jobs):
+        for line in ([""] if at else []) + comparison_text.record_lines(job, datetime.now(UTC)):
             click.echo(harmless(line))
 
 

@@ -14,6 +14,12 @@ from tfyard.sdk.place import RerunOptions
 @click.option("--env", multiple=True, metavar="K=V", help="Set an environment variable for every task.")
 @click.option("--name", "new_name", metavar="NAME", help="Name of the new job; default: JOB-2, JOB-3, ...")
 @click.option(
+    "--exact",
+    "is_exact",
+    is_flag=True,
+    help="With the recorded commit and diff, in a git worktree; on a cluster, with the images that ran.",
+)
+@click.option(
     "-q", "--quiet", is_flag=True, help="Print no log lines of a local run; only problems and the summary."
 )
 @acting.yes_option
@@ -25,14 +31,16 @@ def command(
     it is, also if it has not finished. Both use the same claims, so a program that finds its checkpoints there
     continues from them.
 
-    The job of a run on this machine runs again in the foreground, as with `tfyard run`.
+    The job of a run on this machine runs again in the foreground, as with `tfyard run`, and with the code as it is
+    now. With --exact, it is the recorded code. What could not be the same is said before the start.
 
     \b
     Examples:
       tfyard rerun mnist
       tfyard rerun mnist --set worker=4 --env LR=0.01 --name mnist-wide
       tfyard rerun @latest --local
+      tfyard rerun mnist --exact
     """
     quiet = options.pop("quiet")
-    changes = RerunOptions(sets=sets, env=env, name=new_name)
+    changes = RerunOptions(sets=sets, env=env, name=new_name, is_exact=options.pop("is_exact"))
     acting.carry_out(target.to_change(name, options).rerun(changes), yes=yes, quiet=quiet)

@@ -60,7 +60,7 @@ def checked_out(code: RecordedCode, at: Path) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".diff", encoding="utf-8", newline="") as file:
         file.write(code.diff)
         file.flush()
-        _told(GitTree(at, limits), "apply", "--whitespace=nowarn", file.name)
+        _told(GitTree(at, limits), "apply", "--index", "--whitespace=nowarn", file.name)
 
 
 def _written(tree: GitTree, code: RecordedCode, index: Path) -> str:

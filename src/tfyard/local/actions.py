@@ -82,11 +82,23 @@ def resume(run: RunDirectory) -> PreparedRun:
     return replace(prepared, resumes=run.name, memory=_memory(run.status()))
 
 
-def rerun(run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str | None) -> PreparedRun:
-    """A new run of the same job from its beginning, with the options of `tfyard run`, ready to be executed."""
+def rerun(
+    run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str | None, *, is_exact: bool = False
+) -> PreparedRun:
+    """A new run of the same job from its beginning, with the options of `tfyard run`, ready to be executed.
+    `is_exact`: with the code as it was recorded."""
     _record(run)
     asked = options_file.again(run)
-    return prepare(replace(asked, sets=tuple(sets), env=(*asked.env, *env), name=name))
+    prepared = prepare(replace(asked, sets=tuple(sets), env=(*asked.env, *env), name=name))
+    if not is_exact:
+        return prepared
+    from tfyard.local.exact import exact
+
+    try:
+        return exact(prepared, run)
+    except BaseException:
+        prepared.ports.release()
+        raise
 
 
 def _memory(status: Status) -> Status:

@@ -23,7 +23,7 @@ HEAD = 256 << 10
 def read(run: RunDirectory, record: RunRecord) -> JobRecord:
     """The record without metrics; `problems` names files that are missing or corrupt."""
     job = views.job_of(run)
-    origin, problems = _origin(run, job)
+    known, diff, problems = origin(run, job)
     log = _first_lines(run, job)
     tried = views.attempts_of(run, record)
     return JobRecord(
@@ -35,14 +35,14 @@ def read(run: RunDirectory, record: RunRecord) -> JobRecord:
         message=record.message,
         started=record.started,
         ended=record.ended,
-        origin=origin,
-        tensorflow=devices.tensorflow_version(log) or job_record.tensorflow_of(origin.software),
+        origin=known,
+        tensorflow=devices.tensorflow_version(log) or job_record.tensorflow_of(known.software),
         devices=devices.devices(log),
         roles=job_record.roles(job, {}) if job else (),
         attempts=tuple(tried),
         cpu_hours=sum(task.cpu for task in record.tasks) / 3600,
         gpu_hours=attempts.gpu_hours(job, tried, record.ended or datetime.now(UTC)) if job else None,
-        diff=_diff(run),
+        diff=diff,
         problems=tuple(problems),
     )
 
@@ -54,17 +54,17 @@ def _diff(run: RunDirectory) -> str:
         return ""
 
 
-def _origin(run: RunDirectory, job: Job | None) -> tuple[Origin, list[str]]:
-    """What was recorded at the start of the run; else what its job file tells."""
+def origin(run: RunDirectory, job: Job | None) -> tuple[Origin, str, list[str]]:
+    """What was recorded at the start of the run, with the diff; else what its job file tells."""
     path = run.path / FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Origin), []
+        return msgspec.json.decode(path.read_bytes(), type=Origin), _diff(run), []
     except FileNotFoundError:
         why = "the run has no record of its code and packages"
     except msgspec.DecodeError as error:
         why = f"{_shown(path)} is corrupt ({error}), and is skipped"
     known = Origin(command=command(job), parameters=parameters(job)) if job else Origin()
-    return known, [why]
+    return known, "", [why]
 
 
 def _shown(path: Path) -> str:

@@ -46,6 +46,8 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     """The file has no job but Kubernetes' own workloads; `changes` says what is different from them."""
     is_from_config: bool = False
     """The file is a config with resources."""
+    notes: tuple[str, ...] = ()
+    """Further remarks for the user."""
     changes: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()

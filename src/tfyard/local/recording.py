@@ -7,7 +7,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -103,7 +103,7 @@ async def _record(
         parameters=parameters(prepared.job, prepared.settings.variables),
         code=code,
         software=software,
-        machine=_machine(),
+        machine=this_machine(),
     )
     directory.write(FILE, msgspec.json.format(msgspec.json.encode(origin)).decode(), private=True)
     if diff:
@@ -131,21 +131,26 @@ def _code(prepared: PreparedRun, machine: Machine, limits: QuestionLimits) -> tu
         return CodeState(remote=scrubbed(code.source)), ""
     if machine.code is not None:
         return git.read(machine.code.folder, limits)
-    return git.read(Path.cwd() if prepared.settings.is_script else prepared.file.parent, limits)
+    asked = Path(decisive_container(prepared.job).get("workingDir") or "")
+    return git.read(asked if asked.is_absolute() and asked.is_dir() else prepared.file.parent, limits)
 
 
 def _software(prepared: PreparedRun, machine: Machine, limits: QuestionLimits) -> Software:
     env = {**machine.base_env, **plain_env(decisive_container(prepared.job)), **prepared.settings.variables}
-    words = [prepared.python.path, "-c", _PACKAGES]
-    answer = ask(words, env, machine.directory, limits, MOST_READ)
+    return software(prepared.python.path, env, machine.directory, limits)
+
+
+def software(python: str, env: Mapping[str, str], folder: Path, limits: QuestionLimits) -> Software:
+    """The packages that programs of this interpreter have."""
+    answer = ask([python, "-c", _PACKAGES], env, folder, limits, MOST_READ)
     try:
         return msgspec.json.decode(answer.out, type=Software)
     except msgspec.DecodeError:
         last = answer.problem.strip().rpartition("\n")[2]
-        return Software(problem=f"{prepared.python.path} did not tell its packages: {last or 'no answer'}")
+        return Software(problem=f"{python} did not tell its packages: {last or 'no answer'}")
 
 
-def _machine() -> MachineRecord:
+def this_machine() -> MachineRecord:
     system = os.uname()
     return MachineRecord(
         name=socket.gethostname(),

@@ -143,6 +143,8 @@ class Execution:
         job, path = self.prepared.job, self.directory.path
         if self.prepared.resumes:
             self._note("info", f"resumes {self.prepared.resumes}, with the same volumes")
+        for text in self.prepared.notes:
+            self._note("warning" if text.startswith("not the same") else "info", text)
         roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
         self._note("info", f"{job.name}: {roles}; python is {self.prepared.python}; logs in {path}/logs")
         self._note("info", "images are not used here: every task is a process of this machine")

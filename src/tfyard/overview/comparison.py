@@ -93,11 +93,11 @@ _FACTS: dict[str, Callable[[JobRecord, datetime], str]] = {
 
 
 def _differences(jobs: Sequence[ComparedJob]) -> Iterator[Difference]:
-    told = [dict(_told(job)) for job in jobs]
-    keys = dict.fromkeys(key for facts in told for key in facts)
+    known = [dict(told(job)) for job in jobs]
+    keys = dict.fromkeys(key for facts in known for key in facts)
     has_other_parameters = False
     for section, name in sorted(keys, key=lambda key: _SECTIONS.index(key[0])):
-        values = tuple(_value(facts, section, name) for facts in told)
+        values = tuple(_value(facts, section, name) for facts in known)
         if len({value for value in values if value != UNKNOWN}) < 2 or (
             section == "command" and has_other_parameters
         ):
@@ -115,7 +115,8 @@ def _value(facts: dict[tuple[str, str], str], section: str, name: str) -> str:
     return facts.get((section, name), "")
 
 
-def _told(job: ComparedJob) -> Iterator[tuple[tuple[str, str], str]]:
+def told(job: ComparedJob) -> Iterator[tuple[tuple[str, str], str]]:
+    """(section, name) and value of everything that may differ."""
     record = job.record
     yield from ((("parameters", name), value) for name, value in record.origin.parameters.items())
     yield ("command", "command"), " ".join(record.origin.command)

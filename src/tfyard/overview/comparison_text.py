@@ -1,15 +1,16 @@
 """A comparison as a table of a terminal, as CSV, as Markdown and as values for JSON."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from tfyard.overview import metrics
 from tfyard.overview.best_values import BestValue, best_values
-from tfyard.overview.comparison import ComparedJob, ComparedMetric, Comparison, Row
-from tfyard.overview.job_record import JobRecord
+from tfyard.overview.comparison import ComparedJob, ComparedMetric, Comparison, Row, compare, told
+from tfyard.overview.job_record import UNKNOWN
 from tfyard.overview.table import lines as columns
 from tfyard.overview.wording import number
 
@@ -43,9 +44,26 @@ def _placed(value: BestValue | None, which: str) -> str:
 
 def table(comparison: Comparison) -> list[Row]:
     """Rows for a terminal: a header, and a section's name only where it begins."""
-    made: list[Row] = [("", "", *comparison.labels)]
-    before = "job"
-    for section, row in rows(comparison):
+    return [("", "", *comparison.labels), *_sections(rows(comparison))]
+
+
+def record_lines(job: ComparedJob, now: datetime) -> list[str]:
+    """What is known of one job; of its packages, only Python and TensorFlow."""
+    alone = compare([job], now)
+    shown = [
+        (section, (name, value))
+        for (section, name), value in told(job)
+        if value not in ("", UNKNOWN) and (section != "packages" or name in ("python", "tensorflow"))
+    ]
+    made = [*(("job", row) for row in alone.facts if row[1]), *shown]
+    made += [("metrics", row) for each in alone.metrics for row in _metric_rows(each)]
+    notes = [f"note: {note.removeprefix(f'{job.label}: ')}" for note in alone.notes]
+    return [*columns([("", "", job.label), *_sections(made)]), *([""] if notes else []), *notes]
+
+
+def _sections(rows: Iterable[tuple[str, Row]]) -> list[Row]:
+    made, before = list[Row](), "job"
+    for section, row in rows:
         if section != before:
             made.append(())
         cells = (_cut(cell) for cell in row)
@@ -68,7 +86,7 @@ def markdown(comparison: Comparison) -> str:
 def plain(comparison: Comparison) -> dict[str, Any]:
     """Values for JSON, which has neither nan nor inf."""
     return {
-        "jobs": [{"label": job.label, **msgspec.to_builtins(_with_metrics(job))} for job in comparison.jobs],
+        "jobs": [{"label": job.label, **plain_record(job)} for job in comparison.jobs],
         "differences": [msgspec.to_builtins(each) for each in comparison.differences],
         "metrics": [
             {"name": each.name, "values": [value and plain_metric(value) for value in each.values]}
@@ -78,8 +96,10 @@ def plain(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _with_metrics(job: ComparedJob) -> JobRecord:
-    return msgspec.structs.replace(job.record, metrics=best_values(job.points))
+def plain_record(job: ComparedJob) -> dict[str, Any]:
+    """The whole record with its metrics."""
+    metrics = [plain_metric(each) for each in best_values(job.points)]
+    return {**msgspec.to_builtins(job.record), "metrics": metrics}
 
 
 def plain_metric(value: BestValue) -> dict[str, Any]:

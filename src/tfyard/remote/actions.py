@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import NotPossible, TfyardError, Usage
@@ -24,7 +25,7 @@ from tfyard.overview.waiting import TIMEOUT_CODE
 from tfyard.remote.logs import pod_starts
 from tfyard.views.pods import PodView
 
-from . import jobs, reruns
+from . import job_records, jobs, reruns
 from .job_objects import Belongings, counted, queue_of
 from .jobs import Found, Scope
 
@@ -52,7 +53,7 @@ class ClusterIntent(Struct, frozen=True, kw_only=True):
     """The name of the new job, if there is one."""
 
 
-def perform(client: SyncClient, intent: ClusterIntent) -> None:
+def perform(client: SyncClient, intent: ClusterIntent, say: Say = lambda _text: None) -> None:
     for request in intent.requests:
         try:
             client.send(request)
@@ -60,6 +61,8 @@ def perform(client: SyncClient, intent: ClusterIntent) -> None:
             if intent.verb != "restart":
                 raise _of_another(intent.tfjob, problem) from problem
             # A pod to restart is gone already, or replaced.
+    if intent.made:
+        job_records.carry_over(client, intent.tfjob, intent.made, say)
 
 
 def _of_another(tfjob: Found, problem: Refused) -> TfyardError:
@@ -218,13 +221,19 @@ def _scaling_notes(tfjob: Found) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def rerun(client: SyncClient, tfjob: Found, changes: reruns.RerunChanges) -> ClusterIntent:
-    """A new job of the same spec. The old one stays as it is."""
+def rerun(
+    client: SyncClient, tfjob: Found, changes: reruns.RerunChanges, *, is_exact: bool = False
+) -> ClusterIntent:
+    """A new job of the same spec. The old one stays as it is. `is_exact`: with the images that kubelets ran."""
     _require_roles(tfjob, changes.counts)
     taken = {each.job.name for each in jobs.summaries(client, Scope(tfjob.namespace))}
     name = changes.name or reruns.next_name(tfjob.manifest, taken)
     if name in taken:
         raise NotPossible(f"there is a job {name} already; choose another name, or none")
+    notes = list[str]()
+    if is_exact:
+        digests, notes = job_records.exact_images(client, tfjob)
+        changes = replace(changes, digests=digests)
     document = reruns.manifest(tfjob.manifest, name, changes)
     still = "" if tfjob.summary.status.is_finished else f", which has not finished: {_state(tfjob)}"
     shared = [f"the claim {claim}, which both jobs use" for claim in Belongings(client, tfjob).claims()]
@@ -232,6 +241,7 @@ def rerun(client: SyncClient, tfjob: Found, changes: reruns.RerunChanges) -> Clu
         verb="rerun",
         tfjob=tfjob,
         stays=(f"{tfjob.name}{still}", *shared),
+        notes=tuple(notes),
         requests=(requests.create(tfjob.resource.path(tfjob.namespace), document, WRITER),),
         made=name,
     )

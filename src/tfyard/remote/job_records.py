@@ -3,6 +3,7 @@
 The ConfigMap is immutable and owned by the job, so it goes with it. The operator does nothing for it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,10 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tfyard import __version__, formats
+from tfyard.job_input.code_reading import submitter
 from tfyard.kube import AlreadyExists, KubeError, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.logs import devices
-from tfyard.model import Job, Manifest
+from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import attempts, job_record
 from tfyard.overview.attempts import Attempt, gone, merged, remembered
@@ -33,17 +35,20 @@ SUFFIX, RECORD, DIFF = "-record", "record.json", "code.diff"
 HEAD = 256 << 10
 """Bytes of a log in which TensorFlow says its version and its devices."""
 
+_PINNED = re.compile(r"[\w.:/-]+@sha256:[0-9a-f]{64}")
+"""An image that is always the same."""
+
 Say = Callable[[str], None]
 
 
 # --- written by the client
 
 
-def origin_of(job: Job, code: CodeState, submitter: str) -> Origin:
+def origin_of(job: Job, code: CodeState) -> Origin:
     """What the client knows of a job that it submits. The folder of the code on its machine stays there."""
     return Origin(
         tfyard=__version__,
-        submitter=submitter,
+        submitter=submitter(),
         at=datetime.now(UTC),
         command=command(job),
         parameters=parameters(job),
@@ -145,12 +150,30 @@ def read(client: SyncClient, tfjob: Found) -> JobRecord:
     )
 
 
-def carried_over(client: SyncClient, old: Found, new: Found, submitter: str, say: Say) -> None:
-    """Writes the record of a job that was made from another one: the same code, and its own parameters."""
+def carry_over(client: SyncClient, old: Found, name: str, say: Say) -> None:
+    """Writes the record of the job `name`, made from another one: the same code, and its own parameters."""
     origin, diff, _ = _origin(client, old, None)
-    job = formats.check(new.manifest).job
-    if job is not None:
-        write(client, new, origin_of(job, origin.code, submitter), diff, say)
+    try:
+        new = jobs.find(client, old.namespace, name)
+    except (KubeError, jobs.NoSuchJob) as problem:
+        say(f"the job has no record of its code: {problem}")
+        return
+    if job := formats.check(new.manifest).job:
+        write(client, new, origin_of(job, origin.code), diff, say)
+
+
+def exact_images(client: SyncClient, tfjob: Found) -> tuple[dict[str, str], list[str]]:
+    """Role -> the image that its kubelets ran, and notes on what the same images do not make the same."""
+    job = formats.check(tfjob.manifest).job
+    ran = digests(job, views.pods(client, tfjob)) if job else {}
+    known = {role: image for role, image in ran.items() if _PINNED.fullmatch(image)}
+    notes = ["the code is the same where the job has it by its hash; code of a git branch is fetched again"]
+    for role in job.roles if job else ():
+        image = str(tensorflow_container(role.template).get("image") or "")
+        if role.name not in known and not _PINNED.fullmatch(image):
+            of = f"{image} of {role.name.lower()}"
+            notes.append(f"not the same, maybe: {of}, whose digest no pod tells any more")
+    return known, notes
 
 
 def previous(client: SyncClient, tfjob: Found) -> str:

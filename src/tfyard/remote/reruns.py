@@ -23,6 +23,8 @@ class RerunChanges(Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     """Role, such as Worker -> its number of tasks."""
     variables: dict[str, str] = {}
+    digests: dict[str, str] = {}
+    """Role -> the image to run, with its digest."""
 
 
 def read(sets: Sequence[str], env: Sequence[str], name: str | None) -> RerunChanges:
@@ -45,6 +47,7 @@ def manifest(old: Manifest, name: str, changes: RerunChanges) -> Manifest:
         *edits.resumed(old),
         *edits.scaled(old, changes.counts),
         *edits.with_variables(old, changes.variables),
+        *edits.with_images(old, changes.digests),
     ]
     return {
         "apiVersion": old["apiVersion"],

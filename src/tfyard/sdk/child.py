@@ -54,8 +54,8 @@ def _prepared(order: StartRun | Resume | Rerun) -> PreparedRun:
             return prepare(settings)
         case Resume(directory):
             return actions.resume(RunDirectory(Path(directory)))
-        case Rerun(directory, sets, env, name):
-            return actions.rerun(RunDirectory(Path(directory)), sets, env, name)
+        case Rerun(directory, sets, env, name, is_exact):
+            return actions.rerun(RunDirectory(Path(directory)), sets, env, name, is_exact=is_exact)
 
 
 def _tell_about(prepared: PreparedRun) -> None:

@@ -29,7 +29,8 @@ from tfyard.remote.submitting.prepare import (
     prepare,
 )
 from tfyard.remote.submitting.submission import CannotSubmit, submit_prepared
-from tfyard.sdk import finding, starting, threads
+from tfyard.sdk import comparing, finding, starting, threads
+from tfyard.sdk.comparing import RunComparison
 from tfyard.sdk.finding import Search
 from tfyard.sdk.job import Job, Source
 from tfyard.sdk.messages import StartRun
@@ -119,6 +120,13 @@ def find(
         asks_again=True,
     )
     return Run(finding.find(name, search))
+
+
+def compare(run: Run | str, *others: Run | str) -> RunComparison:
+    """Runs side by side, the first one as the baseline: what differs, and their metrics. Names are found as by
+    `find`. A single run is compared with the one before it of the same name."""
+    places = [(find(each) if isinstance(each, str) else each)._place for each in (run, *others)]
+    return RunComparison(comparing.compare(places))
 
 
 def runs(

@@ -21,6 +21,7 @@ class Rerun(Struct, frozen=True, tag=True):
     sets: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     name: str | None = None
+    is_exact: bool = False
 
 
 class Asked(Struct, frozen=True):

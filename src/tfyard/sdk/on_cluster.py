@@ -235,7 +235,7 @@ class OnCluster:
         from tfyard.remote import actions, reruns
 
         read = reruns.read(changes.sets, changes.env, changes.name)
-        return self._intent(partial(actions.rerun, changes=read))
+        return self._intent(partial(actions.rerun, changes=read, is_exact=changes.is_exact))
 
     def _intent(self, intend: Callable[[SyncClient, Found], actions.ClusterIntent]) -> Intent:
         with self._asking() as (client, job):
@@ -254,7 +254,7 @@ class OnCluster:
         from tfyard.remote import actions
 
         with self._client or SyncClient(self._access) as client:
-            actions.perform(client, intent)
+            actions.perform(client, intent, self._say)
         if intent.made:
             kind = self.title.rpartition("/")[0]
             return Done(text=f"{kind}/{intent.made} created", made=partial(self._called, intent.made))

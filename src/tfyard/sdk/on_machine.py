@@ -215,9 +215,10 @@ class OnMachine:
         from tfyard.sdk.messages import Rerun
 
         words = (changes.sets, changes.env, changes.name)
-        order = Rerun(str(self.directory.path), *words)
+        order = Rerun(str(self.directory.path), *words, is_exact=changes.is_exact)
         intent = self._intent("rerun", (), (), partial(_started, order))
-        return replace(intent, in_foreground=partial(actions.rerun, self.directory, *words))
+        again = partial(actions.rerun, self.directory, *words, is_exact=changes.is_exact)
+        return replace(intent, in_foreground=again)
 
     def _intent(
         self, verb: str, goes: tuple[str, ...], stays: tuple[str, ...], perform: Callable[[], Done]

@@ -17,10 +17,10 @@ from tfyard.logs.lines import only
 from tfyard.model.names import TENSORBOARD_PORT
 from tfyard.model.spelling import did_you_mean
 from tfyard.model.summary import RecordedEvent
-from tfyard.overview import job_table, job_view, waiting
+from tfyard.overview import comparison_text, job_table, job_view, waiting
 from tfyard.overview.metrics import Point
 from tfyard.overview.waiting import WaitResult
-from tfyard.sdk import card, lines, pages, threads
+from tfyard.sdk import card, comparing, lines, pages, threads
 from tfyard.sdk.durations import seconds
 from tfyard.sdk.forwarding import Port
 from tfyard.sdk.job import check_name, scalar, sets
@@ -112,6 +112,10 @@ class Run:
         evaluator. `pandas.DataFrame(run.metrics())` makes a table of them."""
         return [_row(point) for point in self._place.points(tasks)]
 
+    def record(self) -> dict[str, Any]:
+        """What was run and how it went: parameters, code with its diff, packages, machine, attempts, metrics."""
+        return comparison_text.plain_record(comparing.read(self._place))
+
     def why(self) -> Why:
         """Why the job waits or has failed, and how to fix it."""
         return why(self._place.evidence())
@@ -179,12 +183,20 @@ class Run:
         return self
 
     def rerun(
-        self, *, name: str | None = None, env: Mapping[str, object] | None = None, **roles: int
+        self,
+        *,
+        name: str | None = None,
+        env: Mapping[str, object] | None = None,
+        exact: bool = False,
+        **roles: int,
     ) -> "Run":
-        """Start a new job with the same spec: `rerun(worker=4, env={"LR": "0.01"})`."""
+        """Start a new job with the same spec: `rerun(worker=4, env={"LR": "0.01"})`. `exact`: with the recorded
+        code, in a git worktree; on a cluster, with the images that ran. The logger `tfyard` says what could not be
+        the same."""
         check_name(name)
         variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
-        return self._do(self._place.rerun(RerunOptions(sets=sets(roles), env=variables, name=name)))
+        changes = RerunOptions(sets=sets(roles), env=variables, name=name, is_exact=exact)
+        return self._do(self._place.rerun(changes))
 
     def delete(self) -> None:
         """Delete the job with its record, pods and logs. Volumes and claims stay."""

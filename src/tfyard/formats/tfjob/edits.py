@@ -82,6 +82,17 @@ def with_variables(manifest: Manifest, variables: Mapping[str, str]) -> list[Edi
     return edits
 
 
+def with_images(manifest: Manifest, images: Mapping[str, str]) -> list[Edit]:
+    """Edits that set the image of the training container of these roles."""
+    edits = []
+    for name, role in roles(manifest).items():
+        containers = ((role.spec.get("template") or {}).get("spec") or {}).get("containers")
+        if containers and name in images:
+            at = containers.index(tensorflow_container(role.spec["template"]))
+            edits.append(Edit((*role.path, "template", "spec", "containers", at, "image"), images[name]))
+    return edits
+
+
 def edited(manifest: Manifest, edits: Iterable[Edit]) -> Manifest:
     copy = deepcopy(manifest)
     for edit in edits:

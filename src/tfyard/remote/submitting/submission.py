@@ -16,7 +16,7 @@ from tfyard import formats
 from tfyard.errors import TfyardError
 from tfyard.extras import needs
 from tfyard.formats.tfjob import edits
-from tfyard.job_input.code_reading import CodeReading, submitter
+from tfyard.job_input.code_reading import CodeReading
 from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
@@ -127,7 +127,7 @@ def submit_prepared(
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
     if code is not None and made.is_changed:
         state, diff = code.result()
-        job_records.write(client, made, job_records.origin_of(prepared.job, state, submitter()), diff, say)
+        job_records.write(client, made, job_records.origin_of(prepared.job, state), diff, say)
     if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
         say(f"{made.name} is stopped and stays stopped; `tfyard resume {made.name}` starts it again")
     return made
