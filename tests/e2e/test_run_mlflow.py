@@ -31,6 +31,13 @@ print("told", os.environ.get("MLFLOW_RUN_ID"), flush=True)
 print("step 10 loss 0.5", flush=True)
 while not pathlib.Path("go").exists(): time.sleep(0.05)
 """
+ENDS_WITHOUT_RUN = """
+import os, pathlib, sys, time
+run = os.environ.get("MLFLOW_RUN_ID")
+print("told", run, flush=True)
+while not run and not pathlib.Path("known").exists(): time.sleep(0.05)
+sys.exit(0 if run else 143)
+"""
 TOKEN = {"MLFLOW_TRACKING_TOKEN": "t0psecret"}
 
 
@@ -115,13 +122,11 @@ def test_a_run_that_is_killed_is_killed_there_and_resumed_there(yard: Yard, mlfl
 
 
 @pytest.mark.long
-def test_a_run_that_is_known_late_is_told_to_the_task_that_starts_again(
+def test_a_run_that_is_known_late_is_told_to_the_next_pod_of_the_task(
     yard: Yard, mlflow: SmallMLflow
 ) -> None:
     mlflow.delay = 1.5
-    waits = 'import os, pathlib, sys, time\nrun = os.environ.get("MLFLOW_RUN_ID")\nprint("told", run, flush=True)\n'
-    waits += 'while not run and not pathlib.Path("known").exists(): time.sleep(0.05)\nsys.exit(not run)\n'
-    yard.job(waits, mlflow=mlflow.uri, worker={"count": 1, "restart": "on-failure"})
+    yard.job(ENDS_WITHOUT_RUN, mlflow=mlflow.uri, worker={"count": 1, "restart": "exit-code"})
 
     def seen(event: dict[str, Any]) -> None:
         if event["event"] == "note" and event["text"].startswith("MLflow: "):
