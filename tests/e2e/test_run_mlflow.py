@@ -31,6 +31,13 @@ print("told", os.environ.get("MLFLOW_RUN_ID"), flush=True)
 print("step 10 loss 0.5", flush=True)
 while not pathlib.Path("go").exists(): time.sleep(0.05)
 """
+ENDS_WITHOUT_RUN = """
+import os, pathlib, sys, time
+run = os.environ.get("MLFLOW_RUN_ID")
+print("told", run, flush=True)
+while not run and not pathlib.Path("known").exists(): time.sleep(0.05)
+sys.exit(0 if run else 143)
+"""
 TOKEN = {"MLFLOW_TRACKING_TOKEN": "t0psecret"}
 
 
@@ -112,6 +119,22 @@ def test_a_run_that_is_killed_is_killed_there_and_resumed_there(yard: Yard, mlfl
     resumed = yard.tfyard("resume", directory.name)
     assert (resumed.returncode, "told run1" in resumed.stdout) == (0, True), resumed.stderr
     assert mlflow.run["status"] == "FINISHED"
+
+
+@pytest.mark.long
+def test_a_run_that_is_known_late_is_told_to_the_next_pod_of_the_task(
+    yard: Yard, mlflow: SmallMLflow
+) -> None:
+    mlflow.delay = 1.5
+    yard.job(ENDS_WITHOUT_RUN, mlflow=mlflow.uri, worker={"count": 1, "restart": "exit-code"})
+
+    def seen(event: dict[str, Any]) -> None:
+        if event["event"] == "note" and event["text"].startswith("MLflow: "):
+            mlflow.delay = 0
+            (yard.folder / "known").touch()
+
+    outcome = yard.watch(seen)
+    assert (outcome.code, outcome.lines("worker-0")) == (0, ["told None", "told run1"])
 
 
 def test_a_run_that_is_interrupted_is_killed_there(yard: Yard, mlflow: SmallMLflow) -> None:

@@ -22,7 +22,7 @@ class RunAtMLflow:
     """`note`: says something to the user, with its level."""
 
     def __init__(self, prepared: PreparedRun, uri: str, directory: RunDirectory, note: Note) -> None:
-        self._uri, self._note = uri, note
+        self._uri, self._note, self._is_known = uri, note, False
         asked, before = prepared.settings, _before(prepared, directory)
         source = asked.module or asked.beside or asked.target
         with (directory.path / METRICS).open("a+b") as feed:
@@ -38,18 +38,20 @@ class RunAtMLflow:
             )
 
     async def begun(self) -> MLflow | None:
-        """The run at the server, for the variables of the task that decides; None: it is not known yet."""
-        run = await asyncio.to_thread(self._tracker.wait_for_run)
-        self.look()
-        if not run:
-            return None
-        self._note("info", f"MLflow: {self._tracker.page}")
-        return MLflow(uri=self._uri, run=run)
+        """As `look`, after a moment in which the server may answer."""
+        await asyncio.to_thread(self._tracker.wait_for_run)
+        return self.look()
 
-    def look(self) -> None:
-        """Says what stands in the way, once."""
+    def look(self) -> MLflow | None:
+        """Says what stands in the way, once. The result is the run at the server, for the task that decides, once
+        it is known."""
         if text := self._tracker.problem():
             self._note("warning", f"{text}; the training goes on")
+        if self._is_known or not self._tracker.run:
+            return None
+        self._is_known = True
+        self._note("info", f"MLflow: {self._tracker.page}")
+        return MLflow(uri=self._uri, run=self._tracker.run)
 
     async def end(self, record: RunRecord) -> None:
         tags = {"tfyard.phase": record.phase, "tfyard.exit_code": str(record.exit_code)}

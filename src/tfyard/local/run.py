@@ -28,6 +28,7 @@ from tfyard.overview.record import Recorder, RunRecord
 
 if TYPE_CHECKING:
     from tfyard.local.mlflow import RunAtMLflow
+    from tfyard.model import MLflow
 
 LOOK_EVERY = 0.05
 NO_ORDER = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
@@ -91,8 +92,8 @@ class Execution:
         try:
             beside = recording.beside(self.prepared, self._machine, self.directory, self._has_started)
             async with listening(self.directory.path, self), beside:
-                if self._at_mlflow is not None and (run := await self._at_mlflow.begun()):
-                    self._loop.job = replace(self.prepared.job, mlflow=run)
+                if self._at_mlflow is not None:
+                    self._go_on_in(await self._at_mlflow.begun())
                 await self._loop.run(self._helpers())
         finally:
             self.prepared.ports.release()
@@ -167,6 +168,11 @@ class Execution:
 
             self._at_mlflow = RunAtMLflow(self.prepared, wanted.uri, self.directory, self._note)
 
+    def _go_on_in(self, run: "MLflow | None") -> None:
+        """Tells the run at MLflow to tasks that start from now on."""
+        if run is not None:
+            self._loop.job = replace(self.prepared.job, mlflow=run)
+
     def _announce_attached(self, task: str) -> None:
         script = script_path(self.directory.path, task)
         self._note("info", f"start {task} yourself, with its environment: sh {quote(str(script))}")
@@ -218,7 +224,7 @@ class Execution:
         elif isinstance(event, ResourceUsage):  # once a second
             self.directory.touch()
             if self._at_mlflow is not None:
-                self._at_mlflow.look()
+                self._go_on_in(self._at_mlflow.look())
         elif isinstance(event, Started) and not self._is_tidy:
             asyncio.get_running_loop().call_soon(self._tidy)
             self._has_started.set()

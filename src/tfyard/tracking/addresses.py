@@ -1,7 +1,6 @@
 """Addresses of MLflow servers: their credentials, which only the environment keeps, and their hosts."""
 
 from collections.abc import MutableMapping
-from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 USER, PASSWORD = "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"
@@ -25,7 +24,4 @@ def without_credentials(uri: str) -> str:
 def is_loopback(uri: str) -> bool:
     """Whether the server is on this machine, where pods of a cluster do not find it."""
     host = urlsplit(uri).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost")
