@@ -30,8 +30,8 @@ def delete(cluster: Cluster, *render: str) -> None:
     cluster.kubectl("delete", "-f", "-", stdin=manifests(*render))
 
 
-def wait(cluster: Cluster, job: str) -> None:
-    """Until it has succeeded; if it fails, with what its pods say."""
+def wait(cluster: Cluster, job: str, patience: float = 300) -> None:
+    """Until it has succeeded; if it fails or takes too long, with what it and its pods say."""
 
     def is_over() -> bool:
         conditions = (cluster.get(job).get("status") or {}).get("conditions") or []
@@ -39,7 +39,12 @@ def wait(cluster: Cluster, job: str) -> None:
         assert "Failed" not in true, cluster.kubectl("describe", job, "pods")
         return "Succeeded" in true
 
-    until(is_over, 240)
+    try:
+        until(is_over, patience)
+    except AssertionError as problem:
+        name = job.partition("/")[2]
+        logs = cluster.tfyard("logs", name, "--tail", "3").out
+        raise AssertionError(cluster.tfyard("why", name).out + logs) from problem
 
 
 def said_so_far(cluster: Cluster, pod: str, namespace: str = "default") -> str:
@@ -51,12 +56,17 @@ def said_so_far(cluster: Cluster, pod: str, namespace: str = "default") -> str:
 
 
 def until_it_trains(cluster: Cluster, pod: str = "cancer-chief-0", step: str = "Step: ") -> None:
-    """Until a task of the job cancer has printed a step; if it does not, with what the job waits for."""
+    """Until a task of the job cancer runs and has printed a step; if it does not, with what the job waits for."""
     try:
-        until(lambda: step in said_so_far(cluster, pod), 240)
+        until(lambda: phases(cluster).get(pod) == "Running" and step in said_so_far(cluster, pod), 240)
     except AssertionError as problem:
         pods = cluster.kubectl("get", "pods,pvc", "--all-namespaces")
-        raise AssertionError(cluster.tfyard("why", "cancer").out + pods) from problem
+        told = cluster.tfyard("why", "cancer").out + pods + said_so_far(cluster, pod)
+        raise AssertionError(told) from problem
+
+
+def phases(cluster: Cluster) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in cluster.get("pods")["items"]}
 
 
 def auc(log: str) -> float:
