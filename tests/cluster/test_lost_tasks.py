@@ -12,7 +12,8 @@ from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
-PATIENCE = 300.0
+PATIENCE = 900.0
+"""Seconds for a training whose machine may have more to do."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

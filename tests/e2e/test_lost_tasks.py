@@ -27,3 +27,6 @@ def test_a_drain_costs_a_training_time_and_nothing_else(yard: Yard, row: Row) ->
     others = {count for task, count in starts.items() if task != row.lost}
     assert others <= ({2} if row.all_again else {1}), starts
     check_steps(row, steps(outcome.lines(row.leader)))
+    shown = yard.tfyard("runs", "show", name).stdout
+    assert ("BEGAN AT" in shown) == (outcome.starts(row.leader) > 1), shown
+    assert ("that costs no retry" in shown) == row.all_again, shown
