@@ -44,7 +44,7 @@ class Declined(TfyardError):
     """The user has not confirmed the action."""
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Performed(Struct, frozen=True, kw_only=True):
     """What an action did, for -o json."""
 
     name: str
@@ -95,12 +95,12 @@ def carry_out(
     for intent in actions:
         _wait(intent, started[id(intent)], timeout, tell)
     if is_json:
-        results = [_result(each, started.get(id(each)), told[id(each)]) for each in intents]
+        results = [_performed(each, started.get(id(each)), told[id(each)]) for each in intents]
         output.print_answers(results, single=single)
 
 
-def _result(intent: Intent, done: Done | None, told: Sequence[str]) -> Result:
-    return Result(
+def _performed(intent: Intent, done: Done | None, told: Sequence[str]) -> Performed:
+    return Performed(
         name=intent.name,
         title=intent.title,
         is_changed=done is not None,
