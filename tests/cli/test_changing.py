@@ -110,13 +110,17 @@ def test_jobs_are_changed_and_deleted_by_commands(
         f"stop tfjob.kubeflow.org/first in the namespace {namespace}\n  stays: the job"
     )
     assert run("stop", "first").out == "tfjob.kubeflow.org/first unchanged: it is stopped already\n"
-    assert run("resume", "first").out == "tfjob.kubeflow.org/first resumed\n"
+    told = json.loads(run("resume", "first", "-o", "json").out)
+    assert (told["name"], told["is_changed"]) == ("first", True)
+    assert told["results"] == ["tfjob.kubeflow.org/first resumed"]
+    told = json.loads(run("resume", "first", "second", "-o", "json").out)
+    assert [(each["name"], each["is_changed"]) for each in told] == [("first", False), ("second", False)]
     scaled = run("scale", "first", "worker=1")
     assert (scaled.out, "goes:  1 task (worker-1)" in scaled.err) == (
         "tfjob.kubeflow.org/first scaled\n",
         True,
     )
-    assert run("rerun", "first").out == "tfjob.kubeflow.org/first-2 created\n"
+    assert json.loads(run("rerun", "first", "-o", "json").out)["created"] == "first-2"
     for verb in ("delete", "stop", "resume"):
         wrong = run(verb, "first", "frist", "x")
         assert (wrong.code, wrong.out, wrong.err.count("not found")) == (1, "", 2)

@@ -2,18 +2,21 @@
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import cleandoc
 from typing import Any
 
 import click
+from msgspec import Struct
 
-from tfyard.cli import target
+from tfyard.cli import output, target
 from tfyard.errors import Interrupted, TfyardError, Usage
 from tfyard.node import launch
 from tfyard.overview.wording import harmless
 from tfyard.sdk.place import Done, Intent
+
+Tell = Callable[[Intent, str], None]
 
 EXAMPLES = "\b\nExamples:"
 FOUR_WORDS = """\b
@@ -41,26 +44,72 @@ class Declined(TfyardError):
     """The user has not confirmed the action."""
 
 
-def carry_out(*intents: Intent, yes: bool, timeout: float | None = None, quiet: bool = False) -> None:
+class Performed(Struct, frozen=True, kw_only=True):
+    """What an action did, for -o json."""
+
+    name: str
+    title: str
+    is_changed: bool
+    goes: tuple[str, ...]
+    stays: tuple[str, ...]
+    notes: tuple[str, ...]
+    results: tuple[str, ...]
+    """What text output says."""
+    created: str = ""
+    """Name of the new job, if the action made one."""
+
+
+def carry_out(
+    *intents: Intent,
+    yes: bool,
+    timeout: float | None = None,
+    quiet: bool = False,
+    form: str = "text",
+    single: bool = True,
+) -> None:
     """Print, confirm and perform actions. `timeout`: seconds to wait for their end; None: do not wait. A job that
-    runs in the foreground, `quiet` or not, sets the exit code of this command."""
+    runs in the foreground, `quiet` or not, sets the exit code of this command. `form`: text or json; `single`:
+    the JSON is that of one job, instead of a list."""
     if foreground := next((intent for intent in intents if intent.in_foreground), None):
         if len(intents) > 1:
             raise Usage(
                 f"{foreground.name} runs on this machine, in the foreground: name no other job with it"
             )
-        sys.exit(_run_here(foreground, quiet))
+        sys.exit(_run_here(foreground, form, quiet))
+    is_json, told = form == "json", {id(intent): list[str]() for intent in intents}
+
+    def tell(intent: Intent, text: str) -> None:
+        told[id(intent)].append(text)
+        if not is_json:
+            click.echo(text)
+
     for intent in intents:
         if intent.perform is None:
-            click.echo(f"{intent.title} unchanged: {'; '.join(intent.notes)}")
+            tell(intent, f"{intent.title} unchanged: {'; '.join(intent.notes)}")
     actions = [intent for intent in intents if intent.perform]
     for intent in actions:
         _announce(intent)
     if any(intent.goes for intent in actions):
         _confirm(yes)
-    started = [(intent, _perform(intent)) for intent in actions]
-    for intent, done in started:
-        _wait(intent, done, timeout)
+    started = {id(intent): _perform(intent, tell) for intent in actions}
+    for intent in actions:
+        _wait(intent, started[id(intent)], timeout, tell)
+    if is_json:
+        results = [_performed(each, started.get(id(each)), told[id(each)]) for each in intents]
+        output.print_answers(results, single=single)
+
+
+def _performed(intent: Intent, done: Done | None, told: Sequence[str]) -> Performed:
+    return Performed(
+        name=intent.name,
+        title=intent.title,
+        is_changed=done is not None,
+        goes=intent.goes,
+        stays=intent.stays,
+        notes=intent.notes,
+        results=tuple(told),
+        created=done.made().name if done and done.made else "",
+    )
 
 
 def _announce(intent: Intent) -> None:
@@ -84,19 +133,19 @@ def _confirm(yes: bool) -> None:
         raise Declined("nothing was changed")
 
 
-def _perform(intent: Intent) -> Done:
+def _perform(intent: Intent, tell: Tell) -> Done:
     done = intent.perform() if intent.perform else Done()
     if done.text:
-        click.echo(done.text)
+        tell(intent, done.text)
     return done
 
 
-def _wait(intent: Intent, done: Done, timeout: float | None) -> None:
+def _wait(intent: Intent, done: Done, timeout: float | None, tell: Tell) -> None:
     if timeout is None and not done.is_waited_for:
         return
     with _interruptible(f"{intent.name}: this ends the wait only; {done.goes_on}"):
         for text in done.wait(target.say, timeout or 0.0):
-            click.echo(text)
+            tell(intent, text)
 
 
 @contextmanager
@@ -110,10 +159,10 @@ def _interruptible(text: str) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run_here(intent: Intent, quiet: bool) -> int:
+def _run_here(intent: Intent, form: str, quiet: bool) -> int:
     """Run the job in the foreground, as `tfyard run` does; the result is its exit code."""
     launch.ahead()
     from tfyard.cli.screen.follow import follow  # 80 ms, which jobs of a cluster do not need
 
     assert intent.in_foreground
-    return follow(intent.in_foreground(), quiet=quiet)
+    return follow(intent.in_foreground(), form, quiet=quiet)

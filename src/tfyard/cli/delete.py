@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, several, target
+from tfyard.cli import acting, cluster, output, several, target
 from tfyard.cli.waiting import seconds
 
 
@@ -14,6 +14,7 @@ from tfyard.cli.waiting import seconds
 @click.option("--wait", is_flag=True, help="Wait until they and their pods are deleted.")
 @acting.timeout_option
 @acting.yes_option
+@output.text_or_json
 @cluster.job_options
 def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **options: Any) -> None:
     """Delete jobs with their pods and logs. Claims and their data stay, unless a job is their owner. Of a run on
@@ -29,4 +30,10 @@ def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **optio
       tfyard delete @latest --local
     """
     intents = several.each(lambda place: place.delete(), several.places(names, options, target.to_change))
-    acting.carry_out(*intents, yes=yes, timeout=seconds(timeout) if wait else None)
+    acting.carry_out(
+        *intents,
+        yes=yes,
+        timeout=seconds(timeout) if wait else None,
+        form=options["output"],
+        single=len(names) == 1,
+    )

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, offers, target
+from tfyard.cli import acting, cluster, offers, output, target
 from tfyard.sdk.place import RerunOptions
 
 
@@ -23,6 +23,7 @@ from tfyard.sdk.place import RerunOptions
     "-q", "--quiet", is_flag=True, help="Print no log lines of a local run; only problems and the summary."
 )
 @acting.yes_option
+@output.text_or_json
 @cluster.job_options
 def command(
     name: str, sets: tuple[str, ...], env: tuple[str, ...], new_name: str | None, yes: bool, **options: Any
@@ -43,4 +44,6 @@ def command(
     """
     quiet = options.pop("quiet")
     changes = RerunOptions(sets=sets, env=env, name=new_name, is_exact=options.pop("is_exact"))
-    acting.carry_out(target.to_change(name, options).rerun(changes), yes=yes, quiet=quiet)
+    acting.carry_out(
+        target.to_change(name, options).rerun(changes), yes=yes, quiet=quiet, form=options["output"]
+    )

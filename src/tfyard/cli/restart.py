@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, offers, several, target
+from tfyard.cli import acting, cluster, offers, output, several, target
 from tfyard.cli.waiting import seconds
 
 
@@ -16,6 +16,7 @@ from tfyard.cli.waiting import seconds
 @click.option("--no-wait", is_flag=True, help="Do not wait until they run again.")
 @acting.timeout_option
 @acting.yes_option
+@output.text_or_json
 @cluster.job_options
 def command(
     name: str, words: tuple[str, ...], everything: bool, no_wait: bool, timeout: str, **options: Any
@@ -42,4 +43,10 @@ def command(
     intents = several.each(
         lambda place: place.restart(words), several.places(names, options, target.to_change, running=True)
     )
-    acting.carry_out(*intents, yes=yes, timeout=None if no_wait else seconds(timeout))
+    acting.carry_out(
+        *intents,
+        yes=yes,
+        timeout=None if no_wait else seconds(timeout),
+        form=options["output"],
+        single=len(names) == 1,
+    )

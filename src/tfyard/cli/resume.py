@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, several, target
+from tfyard.cli import acting, cluster, output, several, target
 
 
 @click.command("resume", cls=acting.ActionCommand)
@@ -14,6 +14,7 @@ from tfyard.cli import acting, cluster, several, target
     "-q", "--quiet", is_flag=True, help="Print no log lines of a local run; only problems and the summary."
 )
 @acting.yes_option
+@output.text_or_json
 @cluster.job_options
 def command(names: tuple[str, ...], quiet: bool, yes: bool, **options: Any) -> None:
     """Resume jobs that were stopped. Their tasks start again, except those that had finished. A program
@@ -31,4 +32,4 @@ def command(names: tuple[str, ...], quiet: bool, yes: bool, **options: Any) -> N
     intents = several.each(
         lambda place: place.resume(), several.places(names, options, target.to_change, running=True)
     )
-    acting.carry_out(*intents, yes=yes, quiet=quiet)
+    acting.carry_out(*intents, yes=yes, quiet=quiet, form=options["output"], single=len(names) == 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, offers, target
+from tfyard.cli import acting, cluster, offers, output, target
 from tfyard.job_input.options import replicas
 
 
@@ -12,6 +12,7 @@ from tfyard.job_input.options import replicas
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.argument("counts", metavar="ROLE=N...", nargs=-1, required=True)
 @acting.yes_option
+@output.text_or_json
 @cluster.job_options
 def command(name: str, counts: tuple[str, ...], yes: bool, **options: Any) -> None:
     """Change the number of tasks of roles of a job. Tasks beyond the new number are stopped, highest index first;
@@ -26,4 +27,4 @@ def command(name: str, counts: tuple[str, ...], yes: bool, **options: Any) -> No
       tfyard scale mnist worker=8 ps=2 --yes
     """
     replicas_by_role = dict(replicas(text, "scale") for text in counts)
-    acting.carry_out(target.to_change(name, options).scale(replicas_by_role), yes=yes)
+    acting.carry_out(target.to_change(name, options).scale(replicas_by_role), yes=yes, form=options["output"])

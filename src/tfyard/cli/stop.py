@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, several, target
+from tfyard.cli import acting, cluster, output, several, target
 from tfyard.cli.waiting import seconds
 
 
@@ -16,6 +16,7 @@ from tfyard.cli.waiting import seconds
 )
 @acting.timeout_option
 @acting.yes_option
+@output.text_or_json
 @cluster.job_options
 def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **options: Any) -> None:
     """Stop jobs: their pods are deleted after their grace period, the jobs stay; `tfyard resume` continues them.
@@ -34,4 +35,10 @@ def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **optio
     intents = several.each(
         lambda place: place.stop(), several.places(names, options, target.to_change, running=True)
     )
-    acting.carry_out(*intents, yes=yes, timeout=seconds(timeout) if wait else None)
+    acting.carry_out(
+        *intents,
+        yes=yes,
+        timeout=seconds(timeout) if wait else None,
+        form=options["output"],
+        single=len(names) == 1,
+    )
