@@ -93,18 +93,28 @@ def _scrubbed_word(before: str, word: str) -> str:
 
 def _without_named(text: str) -> Iterator[str]:
     """Parts of the text, without the values of secret names."""
-    written = at = 0
+    written = 0
+    for name, bare, value in _named(text):
+        if is_secret(name, bare):
+            begin, _, end = value[0].partition(bare)
+            yield f"{text[written : value.start()]}{begin}{HIDDEN}{end}"
+            written = value.end()
+    yield text[written:]
+
+
+def _named(text: str) -> Iterator[tuple[str, str, re.Match[str]]]:
+    """Each name that has a value: an assignment, an entry or an option; with the value, and where that stands."""
+    at = 0
     while match := _NAME.search(text, at):
         at = match.end()
         value = _VALUES[match["sign"] or "="].match(text, at)
         bare = value[0].strip("\\\"'") if value else ""
         if value is None or not bare or bare.startswith(("$", "{", HIDDEN)):
             continue
-        if is_secret(match["name"] or match["option"], bare):
-            begin, _, end = value[0].partition(bare)
-            yield f"{text[written:at]}{begin}{HIDDEN}{end}"
-            written = at = value.end()
-    yield text[written:]
+        name = match["name"] or match["option"]
+        if is_secret(name, bare):
+            at = value.end()
+        yield name, bare, value
 
 
 # --- files, of which a record may hold a part
@@ -119,10 +129,8 @@ _PASSWORD_IN_URL = re.compile(r"[A-Za-z][\w+.-]{0,30}://[^\s/?#@'\":]{0,200}:[^\
 _LITERAL = re.compile(
     r"""(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,200})["']?\s*(?:=|:(?!:))\s*[rbfu]?(?P<q>["'])(?P<value>[^"'\s{}$<>]{4,})(?P=q)"""
 )
-_SETTING = re.compile(
-    r"""^[-+ ]?\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]{0,200})\s*[=:]\s*(?P<value>[^"'\s{}$<>#]{4,})\s*$""",
-    re.MULTILINE,
-)
+_PLACE = re.compile(r"(name|ref|path|file|dir|folder)$")
+"""Names of what only says where a secret is: secretName."""
 _STRONG = re.compile(r"passw|passphrase|pwd|secret|credential|(api|access|private)_?key")
 
 
@@ -131,12 +139,15 @@ def reveals(path: str, text: str) -> bool:
     tokens that are none (`pad_token="[PAD]"`), so a value with such a name must look like one, too."""
     if _SECRET_FILE.search(path) or _BY_FORM.search(text) or _PASSWORD_IN_URL.search(text):
         return True
-    kinds = (_LITERAL, _SETTING) if _CONFIG_FILE.search(path) else (_LITERAL,)
-    return any(_is_revealed(match["name"], match["value"]) for kind in kinds for match in kind.finditer(text))
+    found = [(match["name"], match["value"]) for match in _LITERAL.finditer(text)]
+    has_settings = _CONFIG_FILE.search(path) is not None
+    found += [(name, bare) for name, bare, _ in _named(text) if has_settings or name.startswith("-")]
+    return any(_is_revealed(name.strip("-"), value) for name, value in found)
 
 
 def _is_revealed(name: str, value: str) -> bool:
     if not is_secret(name, value):
         return False
+    plain = _CAMEL.sub("_", name).lower()
     looks_random = len(value) >= 8 and re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
-    return bool(looks_random or _STRONG.search(_CAMEL.sub("_", name).lower()))
+    return bool(looks_random or (_STRONG.search(plain) and not _PLACE.search(plain)))

@@ -227,6 +227,7 @@ def test_no_more_is_asked_than_the_job_needs(place: Place) -> None:
             "GET resourcequotas",
             "PATCH mnist",
             "PATCH mnist",
+            "POST configmaps",
             "POST pods",
         ]
 
