@@ -29,6 +29,7 @@ COMMANDS = {
     "wait": "Wait until a job has succeeded, runs, or has ended.",
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
+    "dashboard": "Show jobs and runs in the browser, live, and change them there.",
     "doctor": "Check whether a cluster can run jobs, and say what to do if it cannot.",
     "why": "Say why a job waits or has failed, and how to fix it.",
     "diff": "Show what `submit` would change on a cluster.",

@@ -35,7 +35,7 @@ def find(
     """The job of this name, by the values of `cluster.job_options`. `whole`: a beginning of the name does not do,
     because the job will be changed."""
     search = finding.Search(
-        connect=(lambda: cluster.connect(options)) if _asks_cluster(options) else None,
+        connect=(lambda: cluster.connect(options)) if asks_cluster(options) else None,
         is_local=bool(options["local"]),
         is_whole=whole,
         has_namespace=bool(options["namespace"]),
@@ -47,7 +47,7 @@ def find(
 def lists(options: Mapping[str, Any]) -> list[Jobs]:
     """The TFJobs of the cluster, if there is one, and the runs of this folder, if there are some. Namespaces and
     labels choose among TFJobs only."""
-    jobs: list[Jobs] = [of_cluster(options)] if _asks_cluster(options) else []
+    jobs: list[Jobs] = [of_cluster(options)] if asks_cluster(options) else []
     is_chosen = options["namespace"] or options.get("selector")
     if (options["local"] or not is_chosen) and has_runs():
         jobs.append(runs_here())
@@ -68,5 +68,6 @@ def of_cluster(options: Mapping[str, Any]) -> Jobs:
     )
 
 
-def _asks_cluster(options: Mapping[str, Any]) -> bool:
+def asks_cluster(options: Mapping[str, Any]) -> bool:
+    """Whether jobs of a cluster are meant."""
     return not options["local"] and cluster.is_configured(options)

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
@@ -82,15 +82,18 @@ class SyncClient:
                     raise  # a caller that waited for the whole timeout need not wait for it again
                 time.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
 
-    def lines(self, request: Request, silence: float) -> Iterator[bytes]:
+    def lines(
+        self, request: Request, silence: float, begun: Callable[[], None] = lambda: None
+    ) -> Iterator[bytes]:
         """Lines of a stream, such as a watch: it begins within the client's timeout, and may then pause for
-        `silence` seconds. Nothing else can be sent meanwhile."""
+        `silence` seconds. Nothing else can be sent meanwhile. `begun` is called once the server has agreed."""
         response = self._open(request)
         if self._connection is not None and self._connection.sock is not None:
             self._connection.sock.settimeout(silence)
         try:
             if response.status >= 400:
                 raise build_error(response.status, response.read(), response.getheader("Retry-After", ""))
+            begun()
             while (line := response.readline()).endswith(b"\n"):  # not half a line of a broken connection
                 yield line
         except (OSError, http.client.HTTPException) as problem:

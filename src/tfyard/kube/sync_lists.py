@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -33,6 +33,8 @@ ONE_WATCH = 25.0
 """Longest duration of one watch request, in seconds. A server that is silent for longer is dead."""
 DEAD = ONE_WATCH + 5.0
 BACKOFF = Backoff(first=0.5, longest=10.0, jitter=0.5)
+Contact = Callable[[str], None]
+"""Called when a watch is lost, with the reason, and with an empty text whenever it has begun."""
 
 
 def pages(client: SyncClient, path: str, query: Query | None = None) -> list[bytes]:
@@ -45,7 +47,12 @@ def pages(client: SyncClient, path: str, query: Query | None = None) -> list[byt
 
 
 def watch(
-    client: SyncClient, kind: Kind[T], path: str, query: Query | None = None, deadline: float = math.inf
+    client: SyncClient,
+    kind: Kind[T],
+    path: str,
+    query: Query | None = None,
+    deadline: float = math.inf,
+    contact: Contact = lambda _problem: None,
 ) -> Iterator[Snapshot[T] | Changed[T] | Removed[T]]:
     """Like watches.watch, until `deadline` on the monotonic clock, but not before the first list. An object that
     cannot be decoded is an error here, because these commands read few of them."""
@@ -58,7 +65,7 @@ def watch(
                 yield Snapshot(items)
             if time.monotonic() >= deadline:
                 return
-            for event in _events(client, kind, path, _asked(query, version, deadline)):
+            for event in _events(client, kind, path, _asked(query, version, deadline), contact):
                 backoff, version = BACKOFF, event.object.metadata.resource_version
                 if not isinstance(event, Bookmark):
                     yield Removed(event.object) if isinstance(event, Deleted) else Changed(event.object)
@@ -67,6 +74,7 @@ def watch(
         except KubeError as problem:
             if not is_listed:
                 raise
+            contact("" if isinstance(problem, Expired) else str(problem))
             version = "" if isinstance(problem, Expired) else version
             backoff = backoff.next()
             time.sleep(max(0.0, min(backoff.delay(random.random()), deadline - time.monotonic())))
@@ -108,10 +116,10 @@ def _asked(query: Query | None, version: str, deadline: float) -> dict[str, str]
 
 
 def _events(
-    client: SyncClient, kind: Kind[T], path: str, query: Query
+    client: SyncClient, kind: Kind[T], path: str, query: Query, contact: Contact
 ) -> Iterator[Added[T] | Modified[T] | Deleted[T] | Bookmark]:
     started = time.monotonic()
-    for line in client.lines(get(path, query), DEAD):
+    for line in client.lines(get(path, query), DEAD, lambda: contact("")):
         event = decode(kind.event, line)
         if isinstance(event, Trouble):
             raise from_status(event.object)

@@ -6,12 +6,13 @@ the tasks that had finished. So the record and the logs of the old run stay unch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import NotPossible, TfyardError, Usage
@@ -87,6 +88,17 @@ def rerun(run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str 
     _record(run)
     asked = options_file.again(run)
     return prepare(replace(asked, sets=tuple(sets), env=(*asked.env, *env), name=name))
+
+
+def compared(run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str | None) -> tuple[str, str]:
+    """The job files of this run and of a rerun, each with the variables of its `--env`."""
+    asked, prepared = options_file.again(run), rerun(run, sets, env, name)
+    before, after = (run.path / "job.yaml").read_text(), formats.dump(prepared.job, "jobfile").text()
+    return before + _given(asked.variables), after + _given(prepared.settings.variables)
+
+
+def _given(variables: Mapping[str, str]) -> str:
+    return "".join(f"--env {name}={value}\n" for name, value in variables.items())
 
 
 def _memory(status: Status) -> Status:

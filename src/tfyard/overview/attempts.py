@@ -128,9 +128,24 @@ def gpus(role: Role) -> float:
     return float(sum(amount(value) or 0 for name, value in limits.items() if str(name).endswith("/gpu")))
 
 
+def cpus(role: Role) -> float:
+    """Cores per task of this role: those that it asks for, else its limit."""
+    resources = tensorflow_container(role.template).get("resources") or {}
+    asked, most = ((resources.get(kind) or {}).get("cpu") for kind in ("requests", "limits"))
+    return float(amount(asked if asked is not None else most or 0) or 0)
+
+
 def gpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | None:
     """GPU-hours of these attempts; None if the job asks for no GPUs."""
-    per_task = {role.name.lower(): gpus(role) for role in job.roles}
+    return _hours({role.name.lower(): gpus(role) for role in job.roles}, attempts, now)
+
+
+def cpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | None:
+    """CPU-hours of these attempts, by what the job asks for; None if it asks for no CPU."""
+    return _hours({role.name.lower(): cpus(role) for role in job.roles}, attempts, now)
+
+
+def _hours(per_task: dict[str, float], attempts: Iterable[Attempt], now: datetime) -> float | None:
     if not any(per_task.values()):
         return None
     seconds = 0.0

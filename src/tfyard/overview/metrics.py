@@ -1,6 +1,5 @@
 """The metrics that tasks reported: from a run's record or from a log, as rows, as CSV and as a picture."""
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,12 +11,14 @@ from msgspec.structs import asdict
 from tfyard.logs.epochs import Epochs
 from tfyard.logs.readings import COUNTS, read_line, storable, stored
 from tfyard.model.run_events import Metric
+from tfyard.overview.curves import Box, Points, finite, polyline
 from tfyard.overview.progress import LEADING, Progress
 from tfyard.overview.wording import number
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
 WIDTH, HEIGHT, MARGIN = 720, 360, 60
+FRAME = Box(MARGIN, 40, WIDTH - 2 * MARGIN, HEIGHT - 80)
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b")
 
 
@@ -91,10 +92,8 @@ def plain(point: Point) -> dict[str, Any]:
 
 def svg(progress: Progress, title: str) -> str:
     """All curves, each scaled to its own span; text and lines only, so that any browser shows them."""
-    finite = {
-        key: [(x, y) for x, y in points if math.isfinite(y)] for key, points in progress.history.items()
-    }
-    curves = [(f"{key[1]} {key[0]}", points) for key, points in finite.items() if len(points) > 1]
+    known = {key: finite(points) for key, points in progress.history.items()}
+    curves = [(f"{key[1]} {key[0]}", points) for key, points in known.items() if len(points) > 1]
     height = HEIGHT + 16 * max(1, len(curves[: len(COLOURS)]))
     size = f'width="{WIDTH}" height="{height}"'
     frame = f'x="{MARGIN}" y="40" width="{WIDTH - 2 * MARGIN}" height="{HEIGHT - 80}"'
@@ -109,27 +108,16 @@ def svg(progress: Progress, title: str) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _curve(name: str, points: Sequence[tuple[int, float]], index: int) -> list[str]:
+def _curve(name: str, points: Points, index: int) -> list[str]:
     low, high = min(y for _, y in points), max(y for _, y in points)
     legend = (
         f"{name}: {number(points[0][1])} to {number(points[-1][1])}, least {number(low)}, most {number(high)}"
     )
-    colour, drawn = COLOURS[index], _line(points)
+    colour, drawn = COLOURS[index], polyline(points, FRAME)
     return [
         f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{drawn}"/>',
         f'<text x="{MARGIN}" y="{HEIGHT + 16 * index}" fill="{colour}">{_escaped(legend)}</text>',
     ]
-
-
-def _line(points: Sequence[tuple[int, float]]) -> str:
-    """The points scaled into the frame. Values are halved, because the difference of two floats may overflow."""
-    xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
-    wide, tall = max(1, max(xs) - min(xs)), (max(ys) - min(ys)) or 1.0
-    inner_width, inner_height = WIDTH - 2 * MARGIN, HEIGHT - 80
-    return " ".join(
-        f"{MARGIN + (x - min(xs)) / wide * inner_width:.1f},{40 + (1 - (y - min(ys)) / tall) * inner_height:.1f}"
-        for x, y in zip(xs, ys, strict=True)
-    )
 
 
 def _row(point: Point, counts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

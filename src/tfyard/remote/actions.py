@@ -17,7 +17,7 @@ from tfyard.kube import Conflict, Forbidden, NotFound, Refused, Request, Unproce
 from tfyard.kube.requests import FIELD_MANAGER, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import chosen
-from tfyard.model import CHIEF, MASTER
+from tfyard.model import CHIEF, MASTER, Manifest
 from tfyard.model.spelling import did_you_mean
 from tfyard.overview.job_table import state
 from tfyard.overview.waiting import TIMEOUT_CODE
@@ -48,8 +48,16 @@ class ClusterIntent(Struct, frozen=True, kw_only=True):
     """Requests of the action; empty: nothing is left to do, and `notes` say so."""
     pods: dict[str, str] = {}
     """Task -> uid of its pod, for pods that go."""
+    becomes: Manifest = {}
+    """The job afterwards, or the new one; empty: its spec stays as it is."""
     made: str = ""
     """The name of the new job, if there is one."""
+
+
+def compared(intent: ClusterIntent) -> tuple[str, str]:
+    """The spec before and after, as YAML."""
+    old, new = ({"spec": each["spec"]} for each in (intent.tfjob.manifest, intent.becomes))
+    return formats.to_yaml(old), formats.to_yaml(new)
 
 
 def perform(client: SyncClient, intent: ClusterIntent) -> None:
@@ -201,6 +209,7 @@ def scale(client: SyncClient, tfjob: Found, counts: Mapping[str, int]) -> Cluste
         stays=tuple(f"{n.lower()}: {known[n].replicas} -> {count} tasks" for n, count in changed.items()),
         notes=_scaling_notes(tfjob),
         requests=(_patch(tfjob, edits.scaled(tfjob.manifest, changed)),),
+        becomes=edits.edited(tfjob.manifest, edits.scaled(tfjob.manifest, changed)),
     )
     return _checked(client, intent)
 
@@ -233,6 +242,7 @@ def rerun(client: SyncClient, tfjob: Found, changes: reruns.RerunChanges) -> Clu
         tfjob=tfjob,
         stays=(f"{tfjob.name}{still}", *shared),
         requests=(requests.create(tfjob.resource.path(tfjob.namespace), document, WRITER),),
+        becomes=document,
         made=name,
     )
     return _checked(client, intent)

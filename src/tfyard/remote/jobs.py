@@ -20,6 +20,7 @@ from tfyard.kube import (
 )
 from tfyard.kube.decoding import decode, items
 from tfyard.kube.sync import ANYTHING, SyncClient
+from tfyard.kube.sync_lists import Contact
 from tfyard.model import Manifest
 from tfyard.model.names import DELETED_BY_TTL
 from tfyard.model.spelling import nearest
@@ -33,6 +34,10 @@ BOTH = (TFJOBS, OLD_TFJOBS)
 
 class NoSuchJob(TfyardError):
     """There is no such job, or the cluster does not serve TFJobs."""
+
+
+class RemovedJob(NoSuchJob):
+    """The operator has removed the job, because its time to live was over."""
 
 
 class Scope(Struct, frozen=True):
@@ -121,11 +126,14 @@ def manifests(client: SyncClient, scope: Scope) -> list[Found]:
     return sorted(objects, key=lambda each: (each.namespace, each.name))
 
 
-def watch(client: SyncClient, resource: Resource, scope: Scope) -> Iterator[list[LocatedJob]]:
+def watch(
+    client: SyncClient, resource: Resource, scope: Scope, contact: Contact = lambda _problem: None
+) -> Iterator[list[LocatedJob]]:
     """First all jobs at once, then each change; a deleted job has the phase Deleted. `client` must not be used for
     anything else meanwhile."""
     known: dict[tuple[str, str], LocatedJob] = {}
-    for event in sync_lists.watch(client, VIEWS, resource.path(scope.namespace), scope.query):
+    path = resource.path(scope.namespace)
+    for event in sync_lists.watch(client, VIEWS, path, scope.query, contact=contact):
         objects = event.items if isinstance(event, Snapshot) else [event.object]
         rows = [LocatedJob(resource, of_view(view)) for view in objects]
         news = [row for row in rows if _is_news(known, row, event)]
@@ -221,7 +229,7 @@ def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
         return NoSuchJob(f"there is no namespace {namespace}; `kubectl get namespaces` lists them")
     meant = nearest(name, known)
     if not meant and (removed := _removed(client, namespace, name)):
-        return NoSuchJob(f"TFJob {name!r} is not in the namespace {namespace} any more: {removed}")
+        return RemovedJob(f"TFJob {name!r} is not in the namespace {namespace} any more: {removed}")
     hint = f"; did you mean {meant}?" if meant else "; `tfyard get -A` lists the jobs of all namespaces"
     return NoSuchJob(f"TFJob {name!r} not found in the namespace {namespace}{hint}")
 

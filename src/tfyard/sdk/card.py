@@ -4,7 +4,6 @@ A thread updates it through IPython's display handle, without an event loop and 
 text of users and programs is escaped.
 """
 
-import math
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from tfyard.errors import TfyardError
 from tfyard.kube import KubeError
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, metrics, waiting
+from tfyard.overview.curves import Box, finite, polyline
 from tfyard.overview.progress import Curve, Progress
 from tfyard.overview.wording import duration
 from tfyard.sdk.why import why
@@ -71,26 +71,17 @@ def _text(text: str) -> str:
 
 def _curve(progress: Progress) -> str:
     curve = progress.loss()
-    points = [(x, y) for x, y in curve.points if math.isfinite(y)] if curve else []
+    points = finite(curve.points) if curve else []
     if curve is None or len(points) < 2:
         return ""
-    line = f'<polyline fill="none" stroke="#1565c0" stroke-width="1.5" points="{_scaled(points)}"/>'
+    drawn = polyline(points, Box(0, 2, WIDTH, HEIGHT - 4))
+    line = f'<polyline fill="none" stroke="#1565c0" stroke-width="1.5" points="{drawn}"/>'
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     return f'<br><svg {size} role="img" aria-label="{escape(_label(curve))}">{line}</svg>'
 
 
 def _label(curve: Curve) -> str:
     return f"{curve.name} over {curve.unit}"
-
-
-def _scaled(points: list[tuple[int, float]]) -> str:
-    """Points of the polyline. Values are halved before subtraction: the difference of floats may overflow."""
-    xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
-    wide, tall = max(1, max(xs) - min(xs)), (max(ys) - min(ys)) or 1.0
-    return " ".join(
-        f"{(x - min(xs)) / wide * WIDTH:.1f},{2 + (1 - (y - min(ys)) / tall) * (HEIGHT - 4):.1f}"
-        for x, y in zip(xs, ys, strict=True)
-    )
 
 
 # --- live

@@ -13,7 +13,7 @@ from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import only
 from tfyard.remote import jobs
-from tfyard.sdk.place import CommandEnded, Done, Intent, Listed
+from tfyard.sdk.place import CommandEnded, Contact, Done, Intent, Listed, silent
 
 # Each method imports what only it needs: 30 ms for questions and actions (planner/, formats/), 20 ms for asyncio,
 # 200 ms for streams (aiohttp). Lists need none of it; `tests/cli/test_get.py` asserts that.
@@ -190,6 +190,12 @@ class OnCluster:
                 pods = []  # names and times tell which task an event is about
             return events.events(client, job, formats.check(job.manifest).job, pods)
 
+    def missing_permissions(self) -> dict[str, str]:
+        from tfyard.remote import allowed
+
+        with self._asking() as (client, job):
+            return allowed.missing(client, job.resource, self.namespace)
+
     # --- actions
 
     def stop(self) -> Intent:
@@ -224,6 +230,8 @@ class OnCluster:
         return self._intent(partial(actions.rerun, changes=read))
 
     def _intent(self, intend: Callable[[SyncClient, Found], actions.ClusterIntent]) -> Intent:
+        from tfyard.remote import actions
+
         with self._asking() as (client, job):
             intent = intend(client, job)
         return Intent(
@@ -233,6 +241,7 @@ class OnCluster:
             goes=intent.goes,
             stays=intent.stays,
             notes=intent.notes,
+            compare=partial(actions.compared, intent) if intent.becomes else None,
             perform=partial(self._perform, intent) if intent.requests else None,
         )
 
@@ -354,17 +363,17 @@ class JobsOnCluster:
     def running(self) -> list[Place]:
         return [place for place in self.places() if not place.summary().status.is_finished]
 
-    def watch(self) -> Iterator[list[Listed]]:
+    def watch(self, contact: Contact = silent) -> Iterator[list[Listed]]:
         """Watch each API group, with its own connection."""
         from tfyard.sdk.merging import together
 
         with self._connect() as client:
             scope = self._scope(client)
             served = jobs.served(client, scope)
-        yield from together([self._watch(resource, scope) for resource in served])
+        yield from together([self._watch(resource, scope, contact) for resource in served])
 
-    def _watch(self, resource: Resource, scope: jobs.Scope) -> Iterator[list[Listed]]:
-        for changes in jobs.watch(self._connect(), resource, scope):
+    def _watch(self, resource: Resource, scope: jobs.Scope, contact: Contact) -> Iterator[list[Listed]]:
+        for changes in jobs.watch(self._connect(), resource, scope, contact):
             yield [_row(listed) for listed in changes]
 
     def nothing(self) -> str:

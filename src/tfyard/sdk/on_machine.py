@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfyard.errors import NotPossible, NotRunning, TfyardError, Usage
-from tfyard.sdk.place import CommandEnded, Done, Intent, Listed
+from tfyard.sdk.place import CommandEnded, Contact, Done, Intent, Listed, silent
 
 # Each method imports what only it needs: 45 ms for questions (planner/, node/, formats/), 80 ms for actions (with
 # asyncio). Commands about jobs of a cluster need none of it; `tests/cli` says which of them may not import it.
@@ -135,6 +135,9 @@ class OnMachine:
 
         return views.events(self.directory)
 
+    def missing_permissions(self) -> dict[str, str]:
+        return {}
+
     # --- actions
 
     def stop(self) -> Intent:
@@ -203,7 +206,11 @@ class OnMachine:
         words = (changes.sets, changes.env, changes.name)
         order = Rerun(str(self.directory.path), *words)
         intent = self._intent("rerun", (), (), partial(_started, order))
-        return replace(intent, in_foreground=partial(actions.rerun, self.directory, *words))
+        return replace(
+            intent,
+            compare=partial(actions.compared, self.directory, *words),
+            in_foreground=partial(actions.rerun, self.directory, *words),
+        )
 
     def _intent(
         self, verb: str, goes: tuple[str, ...], stays: tuple[str, ...], perform: Callable[[], Done]
@@ -344,10 +351,11 @@ class RunsOnMachine:
     def running(self) -> list[Place]:
         return [OnMachine(run) for run, record in all_runs() if record.ended is None]
 
-    def watch(self) -> Iterator[list[Listed]]:
+    def watch(self, contact: Contact = silent) -> Iterator[list[Listed]]:
         known = {row.title: row for row in self.rows()}
         yield list(known.values())
         while True:
+            contact("")
             time.sleep(LIST_EVERY)
             now = {row.title: row for row in self.rows()}
             gone = [_gone(row) for title, row in known.items() if title not in now]

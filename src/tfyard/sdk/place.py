@@ -141,6 +141,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     stays: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Further remarks."""
+    compare: Callable[[], tuple[str, str]] | None = None
+    """The specs of the job before and after, as YAML, if the action changes it or makes a new one."""
     perform: Callable[[], Done] | None = None
     """None: nothing needs to be done, and `notes` say why."""
     in_foreground: Callable[[], PreparedRun] | None = None
@@ -207,6 +209,9 @@ class Place(Protocol):
     def events(self) -> list[ToldEvent]:
         """The events of the job and its pods, oldest first."""
 
+    def missing_permissions(self) -> dict[str, str]:
+        """Action, such as `stop` -> the permission that the user lacks for it, and how it is granted."""
+
     # --- actions
 
     def stop(self) -> Intent: ...
@@ -260,6 +265,14 @@ class Listed(Struct, frozen=True):
     is_over: bool
 
 
+Contact = Callable[[str], None]
+"""Called with the reason when a watch is lost, and with an empty text when the jobs are known to be current."""
+
+
+def silent(_text: str) -> None:
+    """The contact of callers that do not show how current the jobs are."""
+
+
 class Jobs(Protocol):
     """Many jobs: the runs of a folder, or the TFJobs of one or all namespaces; also those that have ended."""
 
@@ -272,7 +285,7 @@ class Jobs(Protocol):
     def running(self) -> list[Place]:
         """The places of jobs that have not ended."""
 
-    def watch(self) -> Iterator[list[Listed]]:
+    def watch(self, contact: Contact = silent, /) -> Iterator[list[Listed]]:
         """Yield all jobs, then those that have changed; deleted ones have the phase Deleted. The iterator blocks:
         it needs one thread for all jobs."""
 

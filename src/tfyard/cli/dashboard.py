@@ -1,0 +1,93 @@
+"""`tfyard dashboard`: jobs and runs as a web page."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import webbrowser
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfyard.cli import cluster, interrupts, target
+from tfyard.extras import needs
+
+if TYPE_CHECKING:
+    from tfyard.dashboard.addresses import Address
+    from tfyard.dashboard.identity import Identity
+    from tfyard.sdk.place import Place
+
+
+@click.command("dashboard")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Local port; default: 8765, or a free one."
+)
+@click.option(
+    "--browser/--no-browser", default=None, help="Open the page in a browser, or only print its address."
+)
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="A name that a proxy of this machine uses."
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="The jobs of all namespaces.")
+@click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
+@cluster.job_options
+def command(port: int, browser: bool, hosts: tuple[str, ...], **options: Any) -> None:
+    """Show jobs in the browser: TFJobs of the cluster and runs of this folder in one list; of each job why it
+    waits or failed, its attempts, metrics, logs and events, live, with what can be done about it.
+
+    The page listens at 127.0.0.1 only, and does what you may do, with your kubeconfig. The address that is printed
+    opens it once, in one browser; Enter prints another one.
+
+    \b
+    Examples:
+      tfyard dashboard                    # jobs of your namespace, and runs of this folder
+      tfyard dashboard -A                 # jobs of all namespaces
+      tfyard dashboard --local --port 9000
+    """
+    with needs("dashboard", "tfyard dashboard"):
+        from tfyard.dashboard.serving import Serving, serve
+
+    def show(address: str) -> None:
+        click.echo(f"dashboard: {address}")
+        sys.stdout.flush()
+        if browser:
+            webbrowser.open(address)
+
+    interrupts.run(serve(_identity(options), Serving(port=port, hosts=hosts, show=show)))
+
+
+def _identity(options: Mapping[str, Any]) -> Identity:
+    """The user of this machine, with the kubeconfig and the jobs that the options choose."""
+    from tfyard.dashboard.identity import Identity, Source
+
+    sources, has_cluster = [], target.asks_cluster(options)
+    if has_cluster:
+        access = cluster.connect(options).access
+        where = "all namespaces" if options["all_namespaces"] else f"namespace {access.namespace}"
+        sources.append(Source(f"{where} of {access.cluster.server}", target.of_cluster(options)))
+    if not (has_cluster and (options["namespace"] or options["selector"])):
+        sources.append(Source("this machine", target.runs_here()))
+
+    def find(address: Address) -> Place:
+        here = {"local": not address.namespace, "namespace": address.namespace}
+        title = f"tfjob/{address.name}" if address.namespace else f"run/{address.name}"
+        return target.to_change(title, {**options, **here})
+
+    return Identity(
+        sources=sources,
+        find=find,
+        connect=(lambda: cluster.connect(options)) if has_cluster else None,
+        options=_repeated(options),
+    )
+
+
+def _repeated(options: Mapping[str, Any]) -> str:
+    given = {
+        "--kubeconfig": options["kubeconfig"],
+        "--context": options["context"],
+        "--as": options["as_user"],
+    }
+    words = [word for name, value in given.items() if value for word in (name, value)]
+    words += [word for group in options["as_groups"] for word in ("--as-group", group)]
+    return f" {shlex.join(words)}" if words else ""

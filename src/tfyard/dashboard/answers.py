@@ -1,0 +1,77 @@
+"""What every handler needs: who asks, which job is meant, a whole page as the answer, an error in words."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+from tfyard.dashboard import drawing
+from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.security import PageSettings
+from tfyard.dashboard.sessions import Sessions
+from tfyard.dashboard.viewer import Viewer
+from tfyard.errors import NotPossible, TfyardError, Usage
+from tfyard.kube import Forbidden, KubeError, Unauthorized
+from tfyard.overview.wording import harmless
+from tfyard.remote.jobs import NoSuchJob, RemovedJob
+
+SETTINGS = web.AppKey("settings", PageSettings)
+SESSIONS = web.AppKey("sessions", Sessions)
+VIEWER = "viewer"
+STATUSES: Mapping[type[TfyardError], HTTPStatus] = {
+    RemovedJob: HTTPStatus.GONE,
+    NoSuchJob: HTTPStatus.NOT_FOUND,
+    Usage: HTTPStatus.BAD_REQUEST,
+    NotPossible: HTTPStatus.CONFLICT,
+    Unauthorized: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
+    KubeError: HTTPStatus.BAD_GATEWAY,
+}
+HEADINGS = {
+    HTTPStatus.GONE: "This job is gone",
+    HTTPStatus.NOT_FOUND: "There is no such job",
+    HTTPStatus.CONFLICT: "This is not possible",
+    HTTPStatus.BAD_GATEWAY: "The cluster does not answer",
+    HTTPStatus.FORBIDDEN: "You may not do this",
+}
+
+
+def viewer_of(request: web.Request) -> Viewer:
+    viewer: Viewer = request[VIEWER]
+    return viewer
+
+
+def address_of(request: web.Request) -> Address:
+    return Address(request.match_info.get("namespace", ""), request.match_info["name"])
+
+
+def root(request: web.Request) -> str:
+    """The way from this address to the first page: relative, so that it holds behind any proxy."""
+    below = request.path.removeprefix(request.app[SETTINGS].base)
+    return "../" * (below.count("/") - 1) or "./"
+
+
+def whole(
+    request: web.Request, template: str, values: Mapping[str, Any], status: int = HTTPStatus.OK
+) -> web.Response:
+    viewer: Viewer | None = request.get(VIEWER)
+    around = {
+        "root": root(request),
+        "has_cluster": bool(viewer and viewer.identity.connect),
+        "notices": viewer.noticed(request.query.get("notice", "")) if viewer else [],
+        "query_string": request.query_string,
+    }
+    html = drawing.page(template, {**around, **values})
+    return web.Response(text=html, content_type="text/html", status=status)
+
+
+def problem(request: web.Request, error: TfyardError) -> web.Response:
+    """The message of an error as a page, in the words of the terminal."""
+    status = next((found for kind, found in STATUSES.items() if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    values = {"heading": HEADINGS.get(status, "This did not work"), "text": harmless(str(error))}
+    return whole(request, "message.html", values, status)
+
+
+def see_other(where: str) -> web.Response:
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": where})

@@ -1,0 +1,128 @@
+"""The web application: which address has which page. All addresses in its answers are relative, so that it works
+below any path of a proxy."""
+
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from tfyard.dashboard import (
+    action_answers,
+    answers,
+    cluster_page,
+    drawing,
+    job_answers,
+    jobs_page,
+    live,
+    openapi,
+    security,
+)
+from tfyard.dashboard.answers import SESSIONS, SETTINGS, VIEWER, viewer_of, whole
+from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.security import PageSettings
+from tfyard.dashboard.sessions import Sessions
+from tfyard.errors import TfyardError
+
+FIRST_READ = 2.0
+"""Seconds that the first page waits until the jobs have been listed."""
+LONGEST_FORM = 1 << 18
+"""Bytes of a form that are accepted."""
+
+
+def make(sessions: Sessions, settings: PageSettings) -> web.Application:
+    middlewares: tuple[Middleware, ...] = (security.guard(settings), _entered, _told)
+    app = web.Application(middlewares=middlewares, client_max_size=LONGEST_FORM)
+    app[SESSIONS], app[SETTINGS] = sessions, settings
+    app.on_response_prepare.append(security.add_headers)
+    app.on_cleanup.append(_close)
+    app.add_routes(_routes(settings.base))
+    return app
+
+
+def _routes(base: str) -> list[web.RouteDef]:
+    routes = [
+        web.get(f"{base}/", _jobs),
+        web.get(f"{base}/live", _jobs_live),
+        web.get(f"{base}/cluster/", cluster_page.show),
+        web.get(f"{base}/static/{{file}}", _static),
+        *openapi.routes(base),
+        web.get(f"{base}/do/{{action}}", action_answers.ask),
+        web.post(f"{base}/do/{{action}}", action_answers.act),
+    ]
+    for where in (f"{base}/job/{{namespace}}/{{name}}/", f"{base}/run/{{name}}/"):
+        routes += [
+            web.get(where, job_answers.show),
+            web.get(f"{where}live", job_answers.changes),
+            web.get(f"{where}log", job_answers.log_file),
+            web.get(f"{where}file", job_answers.as_file),
+            web.get(f"{where}do/{{action}}", action_answers.ask),
+            web.post(f"{where}do/{{action}}", action_answers.act),
+        ]
+    return routes
+
+
+async def _close(app: web.Application) -> None:
+    await app[SESSIONS].close()
+
+
+# --- around all answers
+
+
+@web.middleware
+async def _entered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Only the stylesheet, the script and the icon are for everybody: they tell nothing."""
+    sessions = request.app[SESSIONS]
+    viewer = sessions.viewer(request)
+    if viewer is not None:
+        request[VIEWER] = viewer
+    elif request.match_info.handler is not _static:
+        entering = sessions.enter(request)
+        if entering is not None:
+            return entering
+        words = {"heading": "Open this page by its address", "text": sessions.how_to_enter()}
+        return whole(request, "message.html", words, HTTPStatus.UNAUTHORIZED)
+    return await handler(request)
+
+
+@web.middleware
+async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Errors are pages."""
+    try:
+        return await handler(request)
+    except TfyardError as error:
+        return answers.problem(request, error)
+    except web.HTTPNotFound:
+        words = {
+            "heading": "There is no such page",
+            "text": "The address may be of another version of tfyard.",
+        }
+        return whole(request, "message.html", words, HTTPStatus.NOT_FOUND)
+
+
+# --- the list of jobs
+
+
+async def _jobs(request: web.Request) -> web.Response:
+    viewer, query = viewer_of(request), jobs_page.read(request.query)
+    await viewer.board.until_read(FIRST_READ)
+    viewer.board.look_at(jobs_page.shown(viewer, query))
+    return whole(request, "jobs.html", {"v": jobs_page.values(viewer, query)})
+
+
+async def _jobs_live(request: web.Request) -> web.StreamResponse:
+    viewer, query = viewer_of(request), jobs_page.read(request.query)
+
+    async def parts() -> list[Part]:
+        viewer.board.look_at(jobs_page.shown(viewer, query))
+        return jobs_page.parts(viewer, query)
+
+    return await live.answer(request, viewer, live.Subject(parts))
+
+
+async def _static(request: web.Request) -> web.Response:
+    name = request.match_info["file"]
+    if name not in drawing.STATIC:
+        raise web.HTTPNotFound
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    kind = drawing.STATIC[name]
+    return web.Response(body=drawing.static(name), content_type=kind, charset="utf-8", headers=headers)

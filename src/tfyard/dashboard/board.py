@@ -1,0 +1,254 @@
+"""The jobs that one user sees, up to date: one watch for each source, however many tabs look.
+
+Watches block, so each has a thread; what they tell is put together in the event loop. Details of jobs are read
+only while a tab shows them, a few at once, and the less often the longer that takes.
+"""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import aio
+from tfyard.dashboard import addresses, details
+from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.details import Details
+from tfyard.dashboard.identity import Identity, Source
+from tfyard.errors import TfyardError
+from tfyard.sdk.place import Listed
+
+AT_ONCE = 4
+"""Jobs whose details are read at the same time."""
+LIST_EVERY, PAGE_EVERY, SLOWER = 10.0, 2.0, 10
+"""Seconds between two looks at the details of a job that runs, in a list and on its page; and how many times as
+long as a look takes at least."""
+LOOKED_AT = 20.0
+"""Seconds for which a job counts as looked at after a tab has shown it."""
+TRY_AGAIN, PERMISSIONS_EVERY = 5.0, 60.0
+MOST_GONE, MOST_DETAILS = 500, 1000
+
+
+class Freshness(Struct, frozen=True, kw_only=True):
+    """How current the jobs of a source are."""
+
+    source: str
+    as_of: datetime | None = None
+    """When they were known to be current; None: they have not been read yet."""
+    lost: datetime | None = None
+    """Since when they cannot be watched; None: they are watched."""
+    problem: str = ""
+
+
+class Gone(Struct, frozen=True):
+    """A job that was deleted while somebody looked."""
+
+    row: Listed
+    at: datetime
+
+
+class Interest(Struct):
+    until: float
+    whole: bool
+
+
+class Board:
+    def __init__(self, identity: Identity) -> None:
+        self._identity, self._loop = identity, asyncio.get_running_loop()
+        self.rows: dict[Address, Listed] = {}
+        self.gone: OrderedDict[Address, Gone] = OrderedDict()
+        self.details: OrderedDict[Address, Details] = OrderedDict()
+        self.freshness = [Freshness(source=source.name) for source in identity.sources]
+        self.version = 0
+        self._changed = asyncio.Event()
+        self._is_closed = threading.Event()
+        self._interests: dict[Address, Interest] = {}
+        self._reading: dict[Address, asyncio.Task[None]] = {}
+        self._missing: dict[str, tuple[float, dict[str, str]]] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        for turn, source in enumerate(identity.sources):
+            threading.Thread(target=self._watch, args=(turn, source), daemon=True).start()
+        self._reader = asyncio.create_task(self._read_details())
+
+    async def close(self) -> None:
+        """A watch that blocks ends at its next event, and then tells nothing any more."""
+        self._is_closed.set()
+        tasks = [self._reader, *self._reading.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def wait(self, version: int, longest: float) -> None:
+        """Until something is newer than `version`, at most these seconds."""
+        if self.version == version:
+            changed = self._changed
+            try:
+                async with asyncio.timeout(longest):
+                    await changed.wait()
+            except TimeoutError:
+                return
+
+    async def until_read(self, longest: float) -> None:
+        """Until each source was read once, or has a problem."""
+        end = self._loop.time() + longest
+        while any(not each.as_of and not each.problem for each in self.freshness):
+            left = end - self._loop.time()
+            if left <= 0:
+                return
+            await self.wait(self.version, left)
+
+    # --- rows
+
+    def _watch(self, turn: int, source: Source) -> None:
+        """In a thread of its own: the rows of a source for ever, also after it could not be read."""
+        while not self._is_closed.is_set():
+            try:
+                is_first = True
+                for rows in source.jobs.watch(lambda problem: self._tell(self._note, turn, problem)):
+                    if self._is_closed.is_set():
+                        return
+                    self._tell(self._take, turn, rows, is_first)
+                    is_first = False
+            except TfyardError as problem:
+                self._tell(self._note, turn, str(problem))
+            self._is_closed.wait(TRY_AGAIN)
+
+    def _tell(self, function: object, *words: object) -> None:
+        if not self._is_closed.is_set() and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *words)  # type: ignore[arg-type]
+
+    def _take(self, turn: int, rows: list[Listed], is_first: bool) -> None:
+        now = datetime.now(UTC)
+        if is_first:
+            self._forget_missing(rows, now)
+        for row in rows:
+            address = addresses.of(row.job)
+            if row.job.status.phase == "Deleted":
+                self._remember_gone(address, self.rows.pop(address, row), now)
+            else:
+                self.rows[address] = row
+                self.gone.pop(address, None)
+        self._note(turn, "")
+        self._notify()
+
+    def _forget_missing(self, rows: list[Listed], now: datetime) -> None:
+        """After a watch that began anew: what it does not list has been deleted meanwhile."""
+        known = {addresses.of(row.job) for row in rows}
+        is_local = any(not address.namespace for address in known)
+        kind = [each for each in self.rows if bool(each.namespace) != is_local]
+        for address in [each for each in kind if known and each not in known]:
+            self._remember_gone(address, self.rows.pop(address), now)
+
+    def _remember_gone(self, address: Address, row: Listed, now: datetime) -> None:
+        self.gone[address] = Gone(row, now)
+        while len(self.gone) > MOST_GONE:
+            self.gone.popitem(last=False)
+
+    def _note(self, turn: int, problem: str) -> None:
+        now, before = datetime.now(UTC), self.freshness[turn]
+        if problem:
+            self.freshness[turn] = replace(before, lost=before.lost or now, problem=problem)
+        else:
+            self.freshness[turn] = replace(before, as_of=now, lost=None, problem="")
+        if bool(problem) != bool(before.problem) or not before.as_of:
+            self._notify()
+
+    def _notify(self) -> None:
+        self.version += 1
+        before, self._changed = self._changed, asyncio.Event()
+        before.set()
+
+    # --- permissions
+
+    async def missing(self, address: Address) -> dict[str, str]:
+        """Action -> the permission that the user lacks for it. Asked for once a minute for each namespace."""
+        until, known = self._missing.get(address.namespace, (0.0, {}))
+        if time.monotonic() > until:
+            place = await aio.in_thread(self._identity.find, address)
+            known = await aio.in_thread(place.missing_permissions)
+            self._missing[address.namespace] = (time.monotonic() + PERMISSIONS_EVERY, known)
+        return known
+
+    # --- details
+
+    def look_at(self, shown: Iterable[Address], *, whole: bool = False) -> None:
+        """A tab shows these jobs now."""
+        until = time.monotonic() + LOOKED_AT
+        for address in shown:
+            known = self._interests.get(address)
+            is_whole = whole or (known is not None and known.whole and known.until > time.monotonic())
+            self._interests[address] = Interest(until, is_whole)
+        self._start_reading()
+
+    async def read_now(self, address: Address, longest: float) -> None:
+        """Wait until the job has been read for its own page, at most these seconds."""
+        self.look_at([address], whole=True)
+        try:
+            async with asyncio.timeout(longest):
+                while (known := self.details.get(address)) is None or not known.is_whole:
+                    await asyncio.shield(self._reading.get(address) or self._read(address))
+                    if address not in self.rows:
+                        return
+        except TimeoutError:
+            return
+
+    def read_again(self, address: Address) -> None:
+        """After an action: the next look at it does not wait."""
+        if known := self.details.get(address):
+            self.details[address] = replace(known, at=datetime.fromtimestamp(0, UTC))
+
+    async def _read_details(self) -> None:
+        while True:
+            await self.wait(self.version, 1.0)
+            self._start_reading()
+            await asyncio.sleep(0.1)  # many changes at once are one look
+
+    def _start_reading(self) -> None:
+        now = time.monotonic()
+        for address, interest in list(self._interests.items()):
+            if interest.until < now:
+                del self._interests[address]
+            elif address not in self._reading and self._is_due(address, interest):
+                self._read(address)
+
+    def _is_due(self, address: Address, interest: Interest) -> bool:
+        row, known = self.rows.get(address), self.details.get(address)
+        if row is None:
+            return False
+        if known is None or (interest.whole and not known.is_whole) or not known.at.timestamp():
+            return True
+        age = (datetime.now(UTC) - known.at).total_seconds()
+        every = max(PAGE_EVERY if interest.whole else LIST_EVERY, SLOWER * known.took)
+        if known.of != row.job:
+            return age >= min(every, PAGE_EVERY)
+        return not row.is_over and age >= every
+
+    def _read(self, address: Address) -> "asyncio.Task[None]":
+        task = asyncio.create_task(self._read_one(address))
+        self._reading[address] = task
+        task.add_done_callback(lambda _: self._reading.pop(address, None))
+        return task
+
+    async def _read_one(self, address: Address) -> None:
+        interest = self._interests.get(address)
+        async with self._slots:
+            try:
+                found = await aio.in_thread(self._details, address, interest is not None and interest.whole)
+            except TfyardError as problem:
+                if (row := self.rows.get(address)) is None:
+                    return
+                at = datetime.now(UTC)
+                found = Details(at=at, took=1.0, of=row.job, problems=(str(problem),))
+        self.details[address] = found
+        self.details.move_to_end(address)
+        while len(self.details) > MOST_DETAILS:
+            self.details.popitem(last=False)
+        self._notify()
+
+    def _details(self, address: Address, whole: bool) -> Details:
+        place, row = self._identity.find(address), self.rows.get(address)
+        return details.read(place, row.job if row else place.summary(), whole=whole)

@@ -1,0 +1,31 @@
+"""Whose eyes a page has: the jobs that somebody may see, and how one of them is reached. It is a value that is
+passed in: the user of this machine with a kubeconfig, or the bearer of a token."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from tfyard.dashboard.addresses import Address
+from tfyard.kube.sync import SyncClient
+from tfyard.sdk.place import Jobs, Place
+
+
+class Source(Struct, frozen=True):
+    """Jobs that are listed together."""
+
+    name: str
+    """Where they are, in words: `cluster https://…`, `this machine`."""
+    jobs: Jobs
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    sources: Sequence[Source]
+    find: Callable[[Address], Place]
+    """Finds a job; raises as the commands of the terminal do. It blocks."""
+    connect: Callable[[], SyncClient] | None = None
+    """Connects to the cluster; None: no cluster is configured."""
+    opens_pages: bool = True
+    """Whether TensorBoard and Jupyter can be opened from here, at ports of the user's own machine; otherwise their
+    command is shown."""
+    options: str = ""
+    """Options of the commands that the page shows, such as ` --context lab`."""

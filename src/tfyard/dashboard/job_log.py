@@ -1,0 +1,123 @@
+"""The log of a job for one page: the newest lines, or those around the line of an address; and as a file."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from tfyard import aio
+from tfyard.dashboard import log_lines
+from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.feed import LogLine, of_event
+from tfyard.dashboard.live import LogView
+from tfyard.dashboard.log_lines import SHOWN, LogChoice
+from tfyard.dashboard.viewer import Viewer
+from tfyard.errors import TfyardError
+from tfyard.logs.lines import Lines, LogEvent, Wanted, attempt_of, chosen
+from tfyard.logs.readings import without_colours
+from tfyard.node.logs import LONGEST_LINE, clean_lines
+
+FIRST_LINES = 1.0
+"""Seconds that a page waits for the first lines of a log; later ones come by its stream."""
+AROUND = timedelta(seconds=60)
+"""Time before a line whose lines are shown with it."""
+MOST_READ = 20_000
+
+
+class ShownLog(Struct, frozen=True, kw_only=True):
+    lines: Markup
+    count: int
+    next: int = 0
+    choice: LogChoice
+    tasks: Sequence[str]
+    end: str = ""
+    is_live: bool = True
+    """False: lines around one of the past, which do not change."""
+
+
+async def shown(viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice) -> ShownLog:
+    choice, fits = log_lines.checked(choice, tasks)
+    if choice.at:
+        lines, problem = await aio.in_thread(_around, viewer, address, choice)
+        html = log_lines.html(lines, tasks, choice.at)
+        return ShownLog(lines=html, count=len(lines), choice=choice, tasks=tasks, end=problem, is_live=False)
+    feed = await viewer.feed(address, tasks)
+    try:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + FIRST_LINES
+        while not (batch := feed.newest(fits, SHOWN)).next and not feed.end and loop.time() < end:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the first lines of other tasks
+        batch = feed.newest(fits, SHOWN)
+    finally:
+        viewer.leave(address)
+    html = log_lines.html(batch.lines, tasks)
+    return ShownLog(
+        lines=html, count=len(batch.lines), next=batch.next, choice=choice, tasks=tasks, end=feed.end
+    )
+
+
+async def view(
+    viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice, next: int
+) -> LogView:
+    """The log for the stream of a tab, which must `leave` it."""
+    _, fits = log_lines.checked(choice, tasks)
+    return LogView(await viewer.feed(address, tasks), fits, tasks, next)
+
+
+def _around(viewer: Viewer, address: Address, choice: LogChoice) -> tuple[list[LogLine], str]:
+    """The lines around one, from a log that may be long over."""
+    name, _, rest = choice.at.partition("@")
+    stamp = rest.rpartition("-")[0]
+    task, _, attempt = name.partition("/")[0].partition("#")
+    try:
+        at = datetime.fromisoformat(stamp)
+        number, restart = attempt_of(attempt)
+        wanted = Wanted(
+            tasks=(task,), since=at - AROUND, times=True, attempt=number, restart=restart, all_attempts=True
+        )
+        events = viewer.identity.find(address).logs(wanted)
+        lines = list(islice((line for event in events for line in of_event(event)), MOST_READ))
+    except (TfyardError, ValueError) as problem:
+        return [], f"this line cannot be found: {problem}"
+    place = next((at for at, line in enumerate(lines) if line.id == choice.at), None)
+    if place is None:
+        return lines[:SHOWN], "this line is not in the log any more; these are of its time"
+    first = max(0, place - SHOWN // 2)
+    return lines[first : first + SHOWN], ""
+
+
+# --- as a file
+
+
+def text(viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice) -> Iterator[bytes]:
+    """The whole log with all attempts, in the form of `tfyard logs --timestamps`; it blocks."""
+    _, fits = log_lines.checked(choice, tasks)
+    wanted = Wanted(
+        tasks=chosen(choice.tasks.replace(",", " ").split(), tasks) if choice.tasks else tuple(tasks),
+        times=True,
+        all_attempts=True,
+    )
+    for event in viewer.identity.find(address).logs(wanted):
+        if lines := [line for line in _whole_lines(event) if fits(line)]:
+            yield "".join(f"{line.stamp} {line.start.name} │ {line.text}\n" for line in lines).encode()
+
+
+def _whole_lines(event: LogEvent) -> Iterator[LogLine]:
+    if isinstance(event, Lines) and event.texts:
+        texts = without_colours(clean_lines(b"\n".join(event.texts), LONGEST_LINE)).split("\n")
+        stamps: Sequence[Any] = event.stamps or [b"-"] * len(texts)
+        for line, stamp in zip(texts, stamps, strict=True):
+            yield LogLine(event.start, line, stamp.decode())
+
+
+async def chunks(
+    viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice
+) -> AsyncIterator[bytes]:
+    found = text(viewer, address, tasks, choice)
+    while (chunk := await aio.in_thread(next, found, b"")) != b"":
+        yield chunk

@@ -1,0 +1,101 @@
+"""The page of one job: its parts, from what the board knows of it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tfyard.dashboard import buttons, charts, drawing, jobs_page
+from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.details import Details
+from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.viewer import Viewer
+from tfyard.overview import attempts, job_table, job_view, top
+from tfyard.overview.attempts import Attempt
+from tfyard.overview.job_view import JobView
+from tfyard.overview.wording import harmless
+from tfyard.sdk.place import Listed
+
+PARTS = ("fresh", "head", "why", "metrics", "timeline", "uses", "events")
+ROWS = 200
+"""Rows of a table; a job of a thousand tasks has more attempts than anybody reads."""
+
+
+def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> dict[str, Any]:
+    now, details = datetime.now(UTC), viewer.board.details.get(address)
+    view = details.view if details else None
+    gone = viewer.board.gone.get(address)
+    tried = view.attempts if view else ()
+    return {
+        "address": address,
+        "row": jobs_page.row(row, details, now),
+        "job": row.job,
+        "details": details,
+        "sentence": _sentence(view, now) if view else "",
+        "kind": view.title if view else "",
+        "gone": gone,
+        "buttons": [] if gone else buttons.buttons(row, missing),
+        "opened": viewer.opened.of(address),
+        "answer": details.answer if details else None,
+        "charts": charts.charts(details.progress) if details else [],
+        "timeline": charts.timeline(_shown(tried), now),
+        "attempts": _table(attempts.COLUMNS, [attempts.row(each, now) for each in _shown(tried)]),
+        "left_out": len(tried) - len(_shown(tried)),
+        "uses": _table(top.COLUMNS, [top.row(each) for each in details.uses[:ROWS]] if details else []),
+        "events": _table(
+            job_view.EVENT_COLUMNS, job_view.event_rows(view.events[-ROWS:], now) if view else []
+        ),
+        "last_words": _last_words(tried),
+        "freshness": viewer.board.freshness,
+        "now": now,
+    }
+
+
+def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> list[Part]:
+    known = values(viewer, address, row, missing)
+    return [drawing.part(id, "job_parts.html", {"v": known}) for id in PARTS]
+
+
+def row_of(viewer: Viewer, address: Address, details: Details | None = None) -> Listed | None:
+    """The row of a job that is there, or was deleted while somebody looked. A job that the list does not have yet
+    is known by its details."""
+    board = viewer.board
+    if known := board.rows.get(address):
+        return known
+    if gone := board.gone.get(address):
+        return gone.row
+    found = details or board.details.get(address)
+    return Listed(address.title, found.of, found.of.status.is_finished) if found else None
+
+
+def _sentence(view: JobView, now: datetime) -> str:
+    """The sentence of `tfyard describe`; its first word stands beside it, in colour."""
+    name = job_table.state(view.summary) or "Pending"
+    return job_view.sentence(view, now).removeprefix(name).strip()
+
+
+def _shown(tried: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """Of very many, those that have failed come first."""
+    if len(tried) <= ROWS:
+        return tried
+    failed = [each for each in tried if each.state == "Failed"]
+    chosen = {id(each) for each in [*failed, *tried][:ROWS]}
+    return tuple(each for each in tried if id(each) in chosen)
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> dict[str, Any]:
+    """A table without the columns that nothing is in."""
+    used = [at for at in range(len(columns)) if at == 0 or any(row[at] for row in rows)]
+    return {
+        "columns": [_titled(columns[at]) for at in used],
+        "rows": [[harmless(row[at]) for at in used] for row in rows],
+    }
+
+
+def _titled(column: str) -> str:
+    return column if column in ("CPU", "ETA", "GPU") else column.capitalize()
+
+
+def _last_words(tried: tuple[Attempt, ...]) -> list[tuple[str, str]]:
+    """What the last failed attempts wrote at last."""
+    told = [each for each in tried if each.message and each.state == "Failed"][-2:]
+    return [(f"{each.task}, attempt {each.attempt}", harmless(each.message.strip())) for each in told]

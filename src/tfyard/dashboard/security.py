@@ -1,0 +1,70 @@
+"""Which requests are answered at all, whoever sends them: those to a name of this server, and changes only from
+its own pages. Every answer tells the browser to load nothing from elsewhere."""
+
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from msgspec import Struct
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class PageSettings(Struct, frozen=True, kw_only=True):
+    """How the page is reached."""
+
+    base: str = ""
+    """The path below which everything is: `/` and a random word, or empty. It has no slash at its end."""
+    hosts: frozenset[str] = frozenset()
+    """Names in the Host header, with their port where it is not the usual one."""
+
+
+def hosts(port: int, others: tuple[str, ...] = ()) -> frozenset[str]:
+    """The names of a server on loopback, and others, by which a proxy reaches it."""
+    return frozenset((*(f"{name}:{port}" for name in LOOPBACK), *(each.lower() for each in others)))
+
+
+def guard(settings: PageSettings) -> Middleware:
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        problem = refusal(request, settings)
+        if problem:
+            return web.Response(status=403, text=f"{problem}\n", headers=HEADERS)
+        return await handler(request)
+
+    return guarded
+
+
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Before any answer is sent, also an error or a stream."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers.setdefault("Cache-Control", "no-store")
+
+
+def refusal(request: web.Request, settings: PageSettings) -> str:
+    """Why the request is not answered; empty: it is. A foreign name in Host is a page of somebody else that has
+    made its own name point to this machine (DNS rebinding)."""
+    host = request.headers.get("Host", "").lower()
+    if host not in settings.hosts:
+        return f"this server does not answer to the name {host!r}; `--allow-host` adds a name"
+    if request.method in SAFE:
+        return ""
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    is_own = urlsplit(origin).netloc.lower() == host if origin is not None else site == "same-origin"
+    if not is_own or site not in (None, "same-origin"):
+        return (
+            "changes are accepted only from the pages of this server: Origin or Sec-Fetch-Site is another's"
+        )
+    return ""

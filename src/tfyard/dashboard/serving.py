@@ -1,0 +1,88 @@
+"""Serves the page on this machine, for the user who started it."""
+
+import asyncio
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+
+from aiohttp import web
+from msgspec import Struct
+
+from tfyard.dashboard import app, security
+from tfyard.dashboard.identity import Identity
+from tfyard.dashboard.security import PageSettings
+from tfyard.dashboard.sessions import TOKEN, OneUser
+from tfyard.dashboard.viewer import Viewer
+from tfyard.errors import TfyardError
+from tfyard.sdk.forwarding import HOST
+
+USUAL_PORT = 8765
+LAST_ANSWERS = 1.0
+"""Seconds that open streams have to end when the page is stopped."""
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    port: int = 0
+    """0: the usual one, or a free one if that is taken."""
+    hosts: tuple[str, ...] = ()
+    """Other names by which a proxy of this machine reaches it."""
+    show: Callable[[str], None]
+    """Shows the address to the user."""
+
+
+async def serve(identity: Identity, serving: Serving) -> None:
+    """Until it is cancelled. Each line on standard input of a terminal prints another address that opens once."""
+    user = OneUser(Viewer(identity))
+    base = f"/{secrets.token_urlsafe(12)}"
+    listening = _listen(serving.port)
+    port = listening.getsockname()[1]
+    settings = PageSettings(base=base, hosts=security.hosts(port, serving.hosts))
+    runner = web.AppRunner(app.make(user, settings), access_log=None, shutdown_timeout=LAST_ANSWERS)
+    try:
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+
+        def show() -> None:
+            serving.show(f"http://{HOST}:{port}{base}/?{TOKEN}={user.new_token()}")
+
+        show()
+        _at_each_line(show)
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket on loopback; there is no option for another address."""
+    try:
+        return _bound(port or USUAL_PORT)
+    except OSError as problem:
+        if port:
+            raise TfyardError(f"port {port} of this machine cannot be used: {problem.strerror}") from None
+        return _bound(0)
+
+
+def _bound(port: int) -> socket.socket:
+    made = socket.socket()
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((HOST, port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _at_each_line(show: Callable[[], None]) -> None:
+    if sys.stdin is None or not sys.stdin.isatty():
+        return
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        if sys.stdin.readline():
+            show()
+        else:
+            loop.remove_reader(sys.stdin)
+
+    loop.add_reader(sys.stdin, read)

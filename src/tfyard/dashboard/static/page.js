@@ -1,0 +1,201 @@
+"use strict";
+// What a page does beyond what its HTML does: it stays up to date, follows logs, shows times in the reader's zone.
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const live = document.querySelector("[data-live]");
+  const lines = byId("lines");
+  const MOST_LINES = 2000, SILENCE = 6000, POLL = 2000;
+
+  // --- times, and light or dark
+  const stored = (key) => { try { return localStorage.getItem("tfyard-" + key); } catch { return null; } };
+  const store = (key, value) => { try { localStorage.setItem("tfyard-" + key, value); } catch { /* private window */ } };
+  const pad = (number, width = 2) => String(number).padStart(width, "0");
+  let zone = stored("zone") === "local" ? "local" : "utc";
+
+  function showTime(element) {
+    const at = new Date(element.dateTime);
+    if (isNaN(at)) return;
+    const utc = zone === "utc";
+    const get = (name) => at[(utc ? "getUTC" : "get") + name]();
+    const clock = `${pad(get("Hours"))}:${pad(get("Minutes"))}:${pad(get("Seconds"))}`;
+    const day = `${get("FullYear")}-${pad(get("Month") + 1)}-${pad(get("Date"))}`;
+    element.textContent = "short" in element.dataset ? clock : `${day} ${clock}`;
+    element.title = `${day} ${clock} ${utc ? "UTC" : "local time"}`;
+  }
+  const showTimes = (where) => where.querySelectorAll("time[datetime]").forEach(showTime);
+
+  const zoneButton = byId("zone");
+  function nameZone() {
+    zoneButton.textContent = zone === "utc" ? "UTC" : "Local time";
+    zoneButton.setAttribute("aria-label", `Times are in ${zone === "utc" ? "UTC" : "local time"}; change`);
+  }
+  zoneButton.hidden = false;
+  nameZone();
+  zoneButton.addEventListener("click", () => {
+    zone = zone === "utc" ? "local" : "utc";
+    store("zone", zone);
+    nameZone();
+    showTimes(document);
+  });
+  if (zone === "local") showTimes(document);
+
+  const themeButton = byId("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  function paint(theme) {
+    if (theme) document.documentElement.dataset.theme = theme;
+    const now = theme || (dark.matches ? "dark" : "light");
+    themeButton.textContent = now === "dark" ? "Dark" : "Light";
+  }
+  themeButton.hidden = false;
+  paint(stored("theme"));
+  themeButton.addEventListener("click", () => {
+    const now = document.documentElement.dataset.theme || (dark.matches ? "dark" : "light");
+    store("theme", now === "dark" ? "light" : "dark");
+    paint(stored("theme") || (now === "dark" ? "light" : "dark"));
+  });
+
+  // --- keyboard: / searches, Escape leaves
+  addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, textarea, select");
+    if (event.key === "/" && !typing && byId("find")) {
+      event.preventDefault();
+      byId("find").focus();
+    } else if (event.key === "Escape" && typing) {
+      typing.blur();
+    }
+  });
+
+  // --- parts of the page
+  function replacePart(part) {
+    const element = byId(part.id);
+    if (!element || element.dataset.version === part.version) return;
+    const open = new Set([...element.querySelectorAll("details[id]")].filter((each) => each.open).map((each) => each.id));
+    const closed = new Set([...element.querySelectorAll("details[id]")].filter((each) => !each.open).map((each) => each.id));
+    const marked = new Set([...element.querySelectorAll("input:checked")].map((each) => each.value));
+    const scrolled = [...element.querySelectorAll(".scroll")].map((each) => [each.scrollLeft, each.scrollTop]);
+    const focused = element.contains(document.activeElement) ? way(document.activeElement, element) : null;
+    element.innerHTML = part.html;
+    element.dataset.version = part.version;
+    element.querySelectorAll("details[id]").forEach((each) => {
+      if (open.has(each.id)) each.open = true;
+      if (closed.has(each.id)) each.open = false;
+    });
+    element.querySelectorAll("input[type=checkbox]").forEach((each) => { each.checked = marked.has(each.value); });
+    element.querySelectorAll(".scroll").forEach((each, at) => {
+      if (scrolled[at]) [each.scrollLeft, each.scrollTop] = scrolled[at];
+    });
+    if (focused) element.querySelector(focused)?.focus({ preventScroll: true });
+    if (zone === "local") showTimes(element);
+    countMarked();
+  }
+  function way(focused) {
+    for (const name of ["href", "value", "action", "formaction", "id"]) {
+      const value = focused.getAttribute(name);
+      if (value) return `${focused.tagName}[${name}="${CSS.escape(value)}"]`;
+    }
+    return null;
+  }
+
+  // --- the log
+  const box = byId("log-box"), pause = byId("pause"), skippedText = byId("skipped");
+  let paused = false, waiting = [], skipped = 0, next = Number(lines?.dataset.next || 0);
+  const isAtEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+
+  function addLines(log) {
+    next = log.next;
+    skipped += log.skipped || 0;
+    if (paused) {
+      waiting.push(log.html);
+      waiting = waiting.slice(-200);
+      pause.textContent = "Go on (new lines wait)";
+    } else {
+      append(log.html);
+    }
+    if (skipped) {
+      skippedText.hidden = false;
+      skippedText.textContent = `${skipped.toLocaleString("en")} lines were skipped: more than a page can show; a download has all of them.`;
+    }
+    if (log.end) byId("log-end").textContent = log.end;
+  }
+  function append(html) {
+    const follows = isAtEnd();
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    if (zone === "local") showTimes(template.content);
+    lines.append(template.content);
+    while (lines.children.length > MOST_LINES) lines.firstElementChild.remove();
+    if (follows) box.scrollTop = box.scrollHeight;
+  }
+  if (pause && lines?.dataset.next !== undefined) {
+    pause.hidden = false;
+    box.scrollTop = box.scrollHeight;
+    pause.addEventListener("click", () => {
+      paused = !paused;
+      pause.setAttribute("aria-pressed", paused);
+      pause.textContent = paused ? "Go on" : "Pause";
+      if (!paused) {
+        waiting.forEach(append);
+        waiting = [];
+        box.scrollTop = box.scrollHeight;
+      }
+    });
+  }
+  document.querySelector("#lines .marked")?.scrollIntoView({ block: "center" });
+
+  // --- several jobs
+  const bulk = byId("bulk");
+  function countMarked() {
+    if (!bulk) return;
+    const count = document.querySelectorAll("input[name=job]:checked").length;
+    bulk.classList.toggle("some", count > 0);
+    bulk.querySelector("span").textContent = count ? `${count} marked:` : "With those that are marked:";
+  }
+  document.addEventListener("change", countMarked);
+  countMarked();
+
+  // --- one stream for everything; polls where a proxy holds streams back
+  let stream = null, silence = null, polling = null, streams = true;
+  const address = () => live.dataset.live + (live.dataset.live.includes("?") ? "&" : "?") + "after=" + next;
+  function take(text) {
+    const update = JSON.parse(text);
+    (update.parts || []).forEach(replacePart);
+    if (update.log && lines) addLines(update.log);
+    byId("lost").hidden = true;
+  }
+  function connect() {
+    if (stream || document.hidden) return;
+    stream = new EventSource(address());
+    silence = setTimeout(() => { streams = false; disconnect(); poll(); }, SILENCE);
+    stream.onmessage = (event) => { clearTimeout(silence); take(event.data); };
+    stream.onerror = () => {
+      clearTimeout(silence);
+      byId("lost").hidden = false;
+      disconnect();
+      setTimeout(begin, POLL);
+    };
+  }
+  function disconnect() {
+    clearTimeout(silence);
+    clearTimeout(polling);
+    stream?.close();
+    stream = null;
+  }
+  async function poll() {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(address() + "&poll=1");
+      if (!answer.ok) throw new Error(answer.statusText);
+      take(await answer.text());
+    } catch {
+      byId("lost").hidden = false;
+    }
+    polling = setTimeout(poll, POLL);
+  }
+  const begin = () => (streams ? connect() : poll());
+  if (live) {
+    begin();
+    document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : begin()));
+    addEventListener("pagehide", disconnect);
+    addEventListener("pageshow", (event) => { if (event.persisted) begin(); });
+  }
+})();
