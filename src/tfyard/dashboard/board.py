@@ -65,6 +65,8 @@ class Board:
         self.freshness = [Freshness(source=source.name) for source in identity.sources]
         self.version = 0
         self._changed = asyncio.Event()
+        self._listed: dict[int, set[Address]] = {}
+        """Source -> the jobs that it lists."""
         self._is_closed = threading.Event()
         self._interests: dict[Address, Interest] = {}
         self._reading: dict[Address, asyncio.Task[None]] = {}
@@ -122,28 +124,24 @@ class Board:
             self._loop.call_soon_threadsafe(function, *words)  # type: ignore[arg-type]
 
     def _take(self, turn: int, rows: list[Listed], is_first: bool) -> None:
-        now = datetime.now(UTC)
-        if is_first:
-            self._forget_missing(rows, now)
-        for row in rows:
-            address = addresses.of(row.job)
+        listed = self._listed.setdefault(turn, set())
+        now, known = datetime.now(UTC), {addresses.of(row.job): row for row in rows}
+        missing = listed - known.keys() if is_first else set()  # deleted while it was not watched
+        for address in missing:
+            self._remember_gone(address, self.rows[address], now)
+        for address, row in known.items():
             if row.job.status.phase == "Deleted":
-                self._remember_gone(address, self.rows.pop(address, row), now)
+                self._remember_gone(address, self.rows.get(address, row), now)
             else:
                 self.rows[address] = row
                 self.gone.pop(address, None)
+        listed.update(known)
+        listed.intersection_update(self.rows)
         self._note(turn, "")
         self._notify()
 
-    def _forget_missing(self, rows: list[Listed], now: datetime) -> None:
-        """After a watch that began anew: what it does not list has been deleted meanwhile."""
-        known = {addresses.of(row.job) for row in rows}
-        is_local = any(not address.namespace for address in known)
-        kind = [each for each in self.rows if bool(each.namespace) != is_local]
-        for address in [each for each in kind if known and each not in known]:
-            self._remember_gone(address, self.rows.pop(address), now)
-
     def _remember_gone(self, address: Address, row: Listed, now: datetime) -> None:
+        self.rows.pop(address, None)
         self.gone[address] = Gone(row, now)
         while len(self.gone) > MOST_GONE:
             self.gone.popitem(last=False)

@@ -56,7 +56,7 @@ def _environment() -> jinja2.Environment:
         "size": size,
         "number": number,
     }
-    environment.filters |= {"duration": duration, "quoted": quoted, "fix": fix}
+    environment.filters |= {"duration": duration, "quoted": quoted, "clock": clock, "fix": fix}
     environment.globals |= {"version": __version__, "version_of": version_of}
     return environment
 
@@ -70,6 +70,19 @@ def part(id: str, template: str, values: Mapping[str, Any]) -> Part:
     module = _environment().get_template(template).make_module({})
     macro: Callable[..., Markup] = getattr(module, id.partition("-")[0])
     return Part(id, str(macro(**values)))
+
+
+def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> dict[str, Any]:
+    """A table without the columns that nothing is in."""
+    used = [at for at in range(len(columns)) if at == 0 or any(row[at] for row in rows)]
+    return {
+        "columns": [_titled(columns[at]) for at in used],
+        "rows": [[harmless(row[at]) for at in used] for row in rows],
+    }
+
+
+def _titled(column: str) -> str:
+    return column if column in ("CPU", "ETA", "GPU") else column.capitalize()
 
 
 def ago(at: datetime | None, now: datetime) -> str:

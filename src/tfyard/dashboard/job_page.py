@@ -38,10 +38,12 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
         "answer": details.answer if details else None,
         "charts": charts.charts(details.progress) if details else [],
         "timeline": charts.timeline(_shown(tried), now),
-        "attempts": _table(attempts.COLUMNS, [attempts.row(each, now) for each in _shown(tried)]),
+        "attempts": drawing.table(attempts.COLUMNS, [attempts.row(each, now) for each in _shown(tried)]),
         "left_out": len(tried) - len(_shown(tried)),
-        "uses": _table(top.COLUMNS, [top.row(each) for each in details.uses[:ROWS]] if details else []),
-        "events": _table(
+        "uses": drawing.table(
+            top.COLUMNS, [top.row(each) for each in details.uses[:ROWS]] if details else []
+        ),
+        "events": drawing.table(
             job_view.EVENT_COLUMNS, job_view.event_rows(view.events[-ROWS:], now) if view else []
         ),
         "last_words": _last_words(tried),
@@ -80,19 +82,6 @@ def _shown(tried: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
     failed = [each for each in tried if each.state == "Failed"]
     chosen = {id(each) for each in [*failed, *tried][:ROWS]}
     return tuple(each for each in tried if id(each) in chosen)
-
-
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> dict[str, Any]:
-    """A table without the columns that nothing is in."""
-    used = [at for at in range(len(columns)) if at == 0 or any(row[at] for row in rows)]
-    return {
-        "columns": [_titled(columns[at]) for at in used],
-        "rows": [[harmless(row[at]) for at in used] for row in rows],
-    }
-
-
-def _titled(column: str) -> str:
-    return column if column in ("CPU", "ETA", "GPU") else column.capitalize()
 
 
 def _last_words(tried: tuple[Attempt, ...]) -> list[tuple[str, str]]:

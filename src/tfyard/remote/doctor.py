@@ -12,9 +12,11 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import BOX_OPERATOR, LEASE_NAME
 from tfyard.model.permission import Permission
-from tfyard.overview import doctor
+from tfyard.overview import doctor, nodes
 from tfyard.overview.causes import no_operator
 from tfyard.overview.doctor import Finding
+from tfyard.overview.nodes import NodeUse
+from tfyard.views.pods import PodDetails
 
 from .addresses import DEPLOYMENTS, KINDS, OLD_TFJOBS, TFJOBS, WEBHOOKS
 from .views import list_pods
@@ -179,14 +181,23 @@ def _rights(client: SyncClient) -> Iterator[Finding]:
 
 
 def _nodes(client: SyncClient) -> Iterator[Finding]:
-    nodes = _items(client, requests.NODES)
-    yield doctor.nodes(nodes)
+    listed = _items(client, requests.NODES)
+    yield doctor.nodes(listed)
+    yield doctor.gpus(listed, _pods_on_nodes(client))
+
+
+def node_uses(client: SyncClient) -> list[NodeUse]:
+    """What each node has and what is asked of it."""
+    return nodes.uses(_items(client, requests.NODES), _pods_on_nodes(client))
+
+
+def _pods_on_nodes(client: SyncClient) -> list[PodDetails] | None:
+    """Pods of all namespaces that have a node and have not ended; None: they may not be listed."""
     running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
     try:
-        pods = list_pods(client, "", running)
+        return list_pods(client, "", running)
     except Forbidden:
-        pods = None
-    yield doctor.gpus(nodes, pods)
+        return None
 
 
 def _storage(client: SyncClient) -> Iterator[Finding]:

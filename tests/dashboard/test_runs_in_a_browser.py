@@ -1,0 +1,137 @@
+"""The page of runs on this machine, in a real browser: real processes, the real command, nothing of a cluster."""
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.cli.running import tfyard
+from tests.dashboard.browser import Watched, browser, more_than, text, window
+from tests.dashboard.served import Served, served
+
+pytestmark = pytest.mark.processes
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert('&')</script>"
+TRAIN = f"""
+import json, os, time
+index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+for step in range(100000):
+    if step % 10 == 0:
+        print("{HOSTILE}", flush=True)
+    print(f"reads {{step}}" if index else f"Step: {{step}}, loss: {{1 / (step + 1):.4f}}", flush=True)
+    time.sleep(.1)
+"""
+FAIL = "print('Step: 1, loss: 0.5', flush=True)\nraise KeyError('<b>shard</b>')\n"
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[None]:
+    """A run that goes on, and one that has failed."""
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "fail.py").write_text(FAIL)
+    tfyard("run", "fail.py", "-q", cwd=folder)
+    command = [sys.executable, "-m", "tfyard", "run", "train.py", "--worker", "2", "-q"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+@asynccontextmanager
+async def opened(page: Served, pytestconfig: pytest.Config, **options: object) -> AsyncIterator[Watched]:
+    async with browser(pytestconfig) as program, window(program, **options) as watched:
+        await watched.page.goto(page.address)
+        yield watched
+
+
+def record(folder: Path, job: str) -> dict[str, object]:
+    (path,) = (folder / ".tfyard" / "runs").glob(f"{job}-*/run.json")
+    found: dict[str, object] = json.loads(path.read_text())
+    return found
+
+
+async def test_a_run_is_watched_its_log_followed_and_its_end_is_asked_for(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    with running(tmp_path), served(tmp_path, "--local") as page:
+        async with browser(pytestconfig) as program, window(program) as watched:
+            await watched.page.goto(page.address)
+            await expect(watched.page).to_have_url(page.root)  # the token is not left in the address
+            await list_shows_both(watched.page)
+            await watched.page.get_by_role("link", name=text("^train-")).click()
+            await log_is_live(watched.page)
+            await log_is_chosen(watched.page)
+            await value_is_under_the_pointer(watched.page)
+            await run_is_stopped(watched.page, tmp_path)
+            assert watched.complaints == []
+            async with window(program) as stranger:
+                answer = await stranger.page.goto(page.address)
+                assert answer
+                assert answer.status == 401  # an address opens the page once
+                await expect(stranger.page.get_by_role("main")).to_contain_text("Press Enter")
+
+
+async def list_shows_both(page: Page) -> None:
+    failed = page.get_by_role("row", name=text("fail-"))
+    await expect(failed).to_contain_text("Failed")
+    await expect(failed).to_contain_text("KeyError: '<b>shard</b>'")
+    train = page.get_by_role("row", name=text("train-"))
+    await expect(train).to_contain_text("Running")
+    await expect(train).to_contain_text("worker 2/2")
+    await expect(train.get_by_role("img", name=text("^loss worker-0"))).to_be_visible()
+    await expect(train).to_contain_text(text(r"step \d"))
+
+
+async def log_is_live(page: Page) -> None:
+    lines = page.locator("#lines li")
+    await expect(lines.filter(has_text=HOSTILE).first).to_be_visible()
+    seen = await lines.count()
+    await more_than(lines, seen)
+    assert await page.locator("#lines img, #lines script").count() == 0
+    await page.get_by_role("button", name="Pause").click()
+    paused = await lines.count()
+    await expect(page.get_by_role("button", name="Go on (new lines wait)")).to_be_visible()
+    assert await lines.count() == paused
+    await page.get_by_role("button", name=text("Go on")).click()
+    await more_than(lines, paused)
+
+
+async def log_is_chosen(page: Page) -> None:
+    """By task and text; the address has the choice, and each line has an address."""
+    await page.get_by_role("combobox", name="Tasks").fill("worker-1")
+    await page.get_by_role("searchbox", name="Search in the log").fill("reads 1")
+    await page.get_by_role("button", name="Filter").click()
+    assert "task=worker-1&find=reads+1" in page.url
+    first = page.locator("#lines li").first
+    await expect(first).to_contain_text(text("worker-1.*reads 1"))
+    assert await page.locator("#lines li").filter(has_text="worker-0").count() == 0
+    words = await first.locator("span").inner_text()
+    await first.get_by_role("link").click()
+    await expect(page.locator("#lines li.marked span")).to_have_text(words)
+    await page.get_by_role("link", name="Back to the newest").click()
+    await expect(page.locator("#lines li").filter(has_text="worker-0").first).to_be_visible()
+
+
+async def value_is_under_the_pointer(page: Page) -> None:
+    mark = page.locator(".chart .mark").nth(1)
+    await mark.locator("rect").hover(force=True)
+    await expect(mark.locator("text")).to_be_visible()
+    await expect(mark.locator("text")).to_have_text(text(r"^\d+: 0\.\d+"))
+
+
+async def run_is_stopped(page: Page, folder: Path) -> None:
+    await page.get_by_role("link", name="Stop").click()
+    await expect(page.get_by_role("main")).to_contain_text("after their grace period")
+    await expect(page.get_by_role("main").locator("code")).to_contain_text("tfyard stop run/train-")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator("#head .pill")).to_have_text("Stopped")
+    await expect(page.get_by_role("link", name="Resume")).to_be_visible()
+    assert record(folder, "train")["phase"] == "Stopped"
