@@ -1,10 +1,12 @@
 """Who is let in, and what is refused: by plain requests, which can say what no browser would."""
 
 import http.client
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 from msgspec import Struct
 
@@ -132,3 +134,27 @@ def test_the_page_is_at_loopback_only_and_a_port_that_is_taken_is_told(
     done = tfyard("dashboard", "--local", "--port", port, cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
     assert f"port {port} of this machine cannot be used" in done.err
+
+
+def test_the_json_that_programs_and_the_page_read_is_as_its_description_says(client: Client) -> None:
+    described = json.loads(client.ask("GET", f"{client.page.base}/openapi.json").text)
+    (run,) = json.loads(client.ask("GET", f"{client.page.base}/jobs.json").text)["jobs"]
+    assert (run["state"], run["isOver"]) == ("Succeeded", True)
+    for path, words in described["paths"].items():
+        if "namespace" in path:
+            continue
+        text = client.ask("GET", client.page.base + path.format(name=run["name"]) + "?poll=1").text
+        content = words["get"]["responses"]["200"]["content"]["application/json"]
+        jsonschema.validate(json.loads(text), {**content["schema"], "components": described["components"]})
+
+
+def test_a_job_can_be_saved_as_one_file_that_needs_nothing_else(client: Client) -> None:
+    (run,) = json.loads(client.ask("GET", f"{client.page.base}/jobs.json").text)["jobs"]
+    saved = client.ask("GET", f"{client.page.base}/run/{run['name']}/file")
+    assert "attachment" in saved.headers["Content-Disposition"]
+    assert "Step: 1, loss: 0.5" in saved.text
+    assert len(saved.text) < 10_000_000
+    assert re.findall(r'(?:href|src)="[^?#"]', saved.text) == []
+    assert "<script" not in saved.text
+    log = client.ask("GET", f"{client.page.base}/run/{run['name']}/log")
+    assert re.fullmatch(r"\d{4}-\S+Z worker-0 │ Step: 1, loss: 0.5\n", log.text)

@@ -135,3 +135,51 @@ async def run_is_stopped(page: Page, folder: Path) -> None:
     await expect(page.locator("#head .pill")).to_have_text("Stopped")
     await expect(page.get_by_role("link", name="Resume")).to_be_visible()
     assert record(folder, "train")["phase"] == "Stopped"
+
+
+async def test_every_page_is_for_everybody_by_keyboard_in_the_dark_narrow_and_without_a_script(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    with running(tmp_path), served(tmp_path, "--local") as page:
+        async with browser(pytestconfig) as program, window(program) as first:
+            await first.page.goto(page.address)
+            name = str(record(tmp_path, "fail")["name"])
+            cookies = await first.context.storage_state()
+            await job_is_reached_by_keyboard(first.page, name)
+            paths = ("", f"run/{name}/", f"run/{name}/do/rerun?show=1", "cluster/", "run/none/")
+            for scheme, width in (("light", 1280), ("dark", 400)):
+                view = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
+                async with window(program, storage_state=cookies, **view) as watched:
+                    for path in paths:
+                        await watched.page.goto(page.root + path)
+                        await expect(watched.page.get_by_role("heading", level=1)).to_be_visible()
+                        assert await watched.broken_rules() == []
+                        assert not await watched.is_too_wide()
+            async with window(program, storage_state=cookies, java_script_enabled=False) as plain:
+                await plain.page.goto(f"{page.root}run/{name}/")
+                await expect(plain.page.locator("#lines li").last).to_contain_text("KeyError: '<b>shard</b>'")
+                await expect(plain.page.locator("#why")).to_contain_text("worker-0 failed with KeyError")
+
+
+async def job_is_reached_by_keyboard(page: Page, name: str) -> None:
+    """From the search, by Tab, to the job, and to what can be done about it."""
+    await expect(page.get_by_role("link", name=name)).to_be_visible()
+    await page.keyboard.press("/")
+    await page.keyboard.type(name)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("row")).to_have_count(2)
+    await page.get_by_role("searchbox").focus()
+    await tab_to(page, name)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+    await tab_to(page, "Rerun")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Rerun")
+
+
+async def tab_to(page: Page, words: str) -> None:
+    for _ in range(60):
+        await page.keyboard.press("Tab")
+        if await page.evaluate("document.activeElement.textContent.trim()") == words:
+            return
+    raise AssertionError(f"Tab does not reach {words}")

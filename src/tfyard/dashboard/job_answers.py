@@ -17,6 +17,8 @@ from tfyard.remote.jobs import NoSuchJob
 from tfyard.sdk.place import Listed, Place
 
 FIRST_READ = 3.0
+LONGEST_SPEC = 1_000_000
+"""Characters of a spec in a page that is saved."""
 """Seconds that a page waits until its job has been read; the rest comes by its stream."""
 
 
@@ -122,12 +124,11 @@ async def as_file(request: web.Request) -> web.Response:
     """The page with everything in it, for a ticket: it needs neither this server nor a script."""
     job = await known(request)
     values = job_page.values(job.viewer, job.address, job.row, {})
-    choice = log_lines.read(request.query)
-    log = None if job.is_gone else await job_log.shown(job.viewer, job.address, job.tasks, choice)
+    log = None if job.is_gone else await aio.in_thread(job_log.saved, job.viewer, job.address, job.tasks)
     words = {
-        "v": values,
+        "v": {**values, "buttons": [], "opened": []},
         "log": log,
-        "spec": job.details.spec if job.details else "",
+        "spec": (job.details.spec if job.details else "")[:LONGEST_SPEC],
         "style": drawing.static("style.css").decode(),
     }
     answer = web.Response(text=drawing.page("file.html", words), content_type="text/html")

@@ -26,6 +26,8 @@ FIRST_LINES = 1.0
 AROUND = timedelta(seconds=60)
 """Time before a line whose lines are shown with it."""
 MOST_READ = 20_000
+SAVED_LINES, SAVED_BYTES = 2000, 6_000_000
+"""Lines of each task, and the size of all of them, in a page that is saved: the whole is at most 10 MB."""
 
 
 class ShownLog(Struct, frozen=True, kw_only=True):
@@ -92,6 +94,29 @@ def _around(viewer: Viewer, address: Address, choice: LogChoice) -> tuple[list[L
 
 
 # --- as a file
+
+
+def saved(viewer: Viewer, address: Address, tasks: Sequence[str]) -> ShownLog:
+    """As much of the log as a file of a page may have; it blocks."""
+    wanted = Wanted(tasks=tuple(tasks), tail=SAVED_LINES, times=True)
+    try:
+        events = viewer.identity.find(address).logs(wanted)
+        lines = [line for event in events for line in of_event(event)]
+        problem = ""
+    except TfyardError as error:
+        lines, problem = [], str(error)
+    if all(line.stamp for line in lines):
+        lines.sort(key=lambda line: line.stamp)
+    html, left_out = log_lines.saved(lines, tasks, SAVED_BYTES)
+    told = f"{left_out:,} earlier lines are left out" if left_out else ""
+    return ShownLog(
+        lines=html,
+        count=len(lines),
+        choice=LogChoice(),
+        tasks=tasks,
+        end=problem or told,
+        is_live=False,
+    )
 
 
 def text(viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Lines of logs as HTML, each with its address, and which of them a page shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 from msgspec import Struct
@@ -56,10 +57,25 @@ def checked(choice: LogChoice, tasks: Sequence[str]) -> tuple[LogChoice, Callabl
 
 def html(lines: Sequence[LogLine], tasks: Sequence[str], marked: str = "") -> Markup:
     colours = {task: at % 8 for at, task in enumerate(tasks)}
-    return Markup("\n".join(_row(line, colours, marked) for line in lines))
+    return Markup(
+        "\n".join(_row(line, colours, f"?at={quote(line.id, safe='')}#log", marked) for line in lines)
+    )
 
 
-def _row(line: LogLine, colours: Mapping[str, int], marked: str) -> str:
+def saved(lines: Sequence[LogLine], tasks: Sequence[str], most: int) -> tuple[Markup, int]:
+    """The newest lines whose HTML has at most this size, for a file, and the number of those that are left out."""
+    colours = {task: at % 8 for at, task in enumerate(tasks)}
+    rows, size = list[str](), 0
+    for line in reversed(lines):
+        row = _row(line, colours, f"#{quote(line.id, safe='')}", "")
+        size += len(row.encode())
+        if size > most:
+            break
+        rows.append(row)
+    return Markup("\n".join(reversed(rows))), len(lines) - len(rows)
+
+
+def _row(line: LogLine, colours: Mapping[str, int], address: str, marked: str) -> str:
     name = line.start.name
     if line.remark:
         label = f"<b>{escape(name)}</b>" if name else ""
@@ -69,12 +85,6 @@ def _row(line: LogLine, colours: Mapping[str, int], marked: str) -> str:
     mark = ' class="marked"' if line.id == marked else ""
     colour = colours.get(line.start.task, 0)
     return (
-        f'<li id="{key}"{mark}><a href="?at={_quoted(line.id)}#log" title="The address of this line">{time}</a>'
+        f'<li id="{key}"{mark}><a href="{escape(address)}" title="The address of this line">{time}</a>'
         f'<b class="t{colour}">{escape(name)}</b><span>{escape(line.text)}</span></li>'
     )
-
-
-def _quoted(text: str) -> str:
-    from urllib.parse import quote
-
-    return quote(text, safe="")
