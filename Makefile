@@ -77,7 +77,7 @@ test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
 	@$(MAKE) --no-print-directory helm || test -z "$$CI"
 	@$(MAKE) --no-print-directory browser || test -z "$$CI"
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install
 	@$(MAKE) --no-print-directory browser || test -z "$$CI"

@@ -56,6 +56,10 @@ class Interest(Struct):
     whole: bool
 
 
+class NobodyLooks(TfyardError):
+    """Ends a watch from inside."""
+
+
 class Board:
     def __init__(self, identity: Identity) -> None:
         self._identity, self._loop = identity, asyncio.get_running_loop()
@@ -76,9 +80,14 @@ class Board:
             threading.Thread(target=self._watch, args=(turn, source), daemon=True).start()
         self._reader = asyncio.create_task(self._read_details())
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed.is_set()
+
     async def close(self) -> None:
-        """A watch that blocks ends at its next event, and then tells nothing any more."""
+        """A watch that blocks ends at its next sign of life, within half a minute, and tells nothing more."""
         self._is_closed.set()
+        self._notify()
         tasks = [self._reader, *self._reading.values()]
         for task in tasks:
             task.cancel()
@@ -107,10 +116,16 @@ class Board:
 
     def _watch(self, turn: int, source: Source) -> None:
         """In a thread of its own: the rows of a source for ever, also after it could not be read."""
+
+        def contact(problem: str) -> None:
+            if self._is_closed.is_set():
+                raise NobodyLooks("the page is closed")
+            self._tell(self._note, turn, problem)
+
         while not self._is_closed.is_set():
             try:
                 is_first = True
-                for rows in source.jobs.watch(lambda problem: self._tell(self._note, turn, problem)):
+                for rows in source.jobs.watch(contact):
                     if self._is_closed.is_set():
                         return
                     self._tell(self._take, turn, rows, is_first)

@@ -27,5 +27,9 @@ class Identity(Struct, frozen=True, kw_only=True):
     opens_pages: bool = True
     """Whether TensorBoard and Jupyter can be opened from here, at ports of the user's own machine; otherwise their
     command is shown."""
+    user: str = ""
+    """Name of the user, where pages have many; empty: the user of this machine."""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces that the user has named, where pages have many users."""
     options: str = ""
     """Options of the commands that the page shows, such as ` --context lab`."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tfyard.dashboard import buttons, charts, drawing, jobs_page
+from tfyard.dashboard import buttons, charts, commands, drawing, jobs_page
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import Part
@@ -33,7 +33,7 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
         "sentence": _sentence(view, now) if view else "",
         "kind": view.title if view else "",
         "gone": gone,
-        "buttons": [] if gone else buttons.buttons(row, missing),
+        "buttons": [] if gone else buttons.buttons(row, missing, _lines(viewer, address)),
         "opened": viewer.opened.of(address),
         "answer": details.answer if details else None,
         "charts": charts.charts(details.progress) if details else [],
@@ -50,6 +50,13 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
         "freshness": viewer.board.freshness,
         "now": now,
     }
+
+
+def _lines(viewer: Viewer, address: Address) -> dict[str, str]:
+    """Commands for what this page cannot open: it does not run on the user's machine."""
+    if viewer.identity.opens_pages:
+        return {}
+    return {action: commands.line(action, [address], (), viewer.identity.options) for action in buttons.PAGES}
 
 
 def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> list[Part]:

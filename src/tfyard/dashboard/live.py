@@ -80,7 +80,7 @@ async def answer(request: web.Request, viewer: Viewer, subject: Subject) -> web.
 async def _stream(response: web.StreamResponse, viewer: Viewer, subject: Subject) -> None:
     known: dict[str, str] = {}
     version, drawn, sent, end_told = -1, 0.0, 0.0, False
-    while True:
+    while not viewer.board.is_closed:
         update = Update()
         if viewer.board.version != version or time.monotonic() - drawn > REDRAW:
             version, drawn = viewer.board.version, time.monotonic()

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 
@@ -34,13 +35,24 @@ class Viewer:
         self.identity = identity
         self.board = Board(identity)
         self.opened = Opened()
+        self.requests = 0
+        """Requests that go on, such as streams."""
         self._loop = asyncio.get_running_loop()
         self._feeds: dict[Address, _Used] = {}
         self._making = asyncio.Lock()
         self._waits: set[asyncio.Task[None]] = set()
         self._notices: OrderedDict[str, list[str]] = OrderedDict()
 
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+
     async def close(self) -> None:
+        """What was read is forgotten, and open streams end."""
         await self.opened.close()
         for used in self._feeds.values():
             await asyncio.to_thread(used.feed.close)
