@@ -70,6 +70,7 @@ class Person:
         """Seconds since the last request has ended; 0: one goes on."""
         if any(each.requests for each in self._viewers.values()):
             self._used = time.monotonic()
+            return 0.0
         return time.monotonic() - self._used
 
     @property

@@ -15,11 +15,13 @@ from tfyard.dashboard.board import JobsBoard
 from tfyard.dashboard.feed import Feed
 from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.opened import Opened
-from tfyard.errors import TfyardError
+from tfyard.errors import NotPossible, TfyardError
 from tfyard.sdk.place import Done, Intent
 
 LOG = logging.getLogger("tfyard")
 MOST_NOTICES = 50
+MOST_FEEDS = 20
+"""Logs that are followed at the same time for one user; each keeps some thousand lines."""
 
 FEED_KEPT = 30.0
 """Seconds for which a log is still followed after the last tab has left it: a reload finds it."""
@@ -96,10 +98,19 @@ class Viewer:
                 self.forget_feed(address)  # the job may run again
                 used = None
             if used is None:
+                self._require_room()
                 place = await aio.in_thread(self.identity.find, address)
                 used = self._feeds[address] = _Used(Feed(place, tasks, lambda: None))
             used.tabs += 1
             return used.feed
+
+    def _require_room(self) -> None:
+        unused = [address for address, used in self._feeds.items() if used.tabs <= 0]
+        if len(self._feeds) < MOST_FEEDS:
+            return
+        if not unused:
+            raise NotPossible(f"the logs of {MOST_FEEDS} jobs are open: close some of these pages first")
+        self.forget_feed(unused[0])
 
     def leave(self, address: Address) -> None:
         used = self._feeds.get(address)
