@@ -7,6 +7,7 @@ BIN    := $(VENV)/bin
 help:
 	@echo "make demo       train the cancer classifier: 1 chief, 2 workers, 1 ps, as real processes"
 	@echo "make test       everything: lint, types, pure tests, processes, a real control plane"
+	@echo "make browser    get what the tests of the page need: chromium, nginx, axe-core (make test does it too)"
 	@echo "make demo-cluster  the same as a TFJob, on a real Kubernetes that comes and goes with it"
 	@echo "make control-plane  get etcd and Kubernetes: downloaded or built, once (make test does it too)"
 	@echo "make test-long  the tests that take minutes"
@@ -34,6 +35,7 @@ install: $(VENV)/.base $(VENV)/.examples
 
 demo: install
 	@$(BIN)/tfyard run examples/cancer/job.yaml
+	@echo "in the browser: $(BIN)/tfyard dashboard --local"
 
 demo-cluster: install control-plane
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/cancer/on-a-cluster.sh

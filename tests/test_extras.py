@@ -34,6 +34,7 @@ def python(program: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[
             ("submit", "job.yaml", "--follow"),
             'tfyard submit --follow needs aiohttp: pip install "tfyard[kubernetes]"',
         ),
+        ("aiohttp", ("dashboard",), 'tfyard dashboard needs aiohttp: pip install "tfyard[dashboard]"'),
         (
             "argon2",
             ("notebook", "render", "--password-env", "HOME"),

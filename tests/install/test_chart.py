@@ -150,6 +150,8 @@ def test_a_digest_wins_over_the_tag(helm: Helm) -> None:
         ("crds.versions={v3}", "'/crds/versions/0': value must be one of"),
         ("image.digest=abc", "'/image"),
         ("namespaces=team-a", "'/namespaces': got string, want array"),
+        ("page.namespaces={Team}", "'/page/namespaces/0'"),
+        ("page.path=tfyard", "'/page/path'"),
     ],
 )
 def test_wrong_values_are_refused_with_their_place(helm: Helm, option: str, place: str) -> None:
@@ -205,6 +207,50 @@ def test_every_value_that_adds_something_reaches_the_objects(helm: Helm) -> None
     }
     owned = [each for each in objects if each["kind"] != "CustomResourceDefinition"]
     assert all(each["metadata"]["labels"]["owner"] == "platform" for each in owned)
+
+
+def test_the_page_may_do_nothing_itself_and_has_only_the_ca_of_the_cluster(helm: Helm) -> None:
+    without = by_name(render(helm))
+    values = {
+        "enabled": True,
+        "hosts": ["jobs.example"],
+        "path": "/tools/tfyard",
+        "trustedProxies": ["10.0.0.0/8"],
+        "namespaces": ["a", "b"],
+        "port": 8081,
+        "from": [{"namespaceSelector": {}}],
+    }
+    objects = by_name(
+        render(helm, f"--set-json=page={json.dumps(values)}", "--set=networkPolicy.enabled=true")
+    )
+    name, namespace = f"{NAME}-page", "tfyard"
+    added = {key for key in objects.keys() - without.keys() if key[2] == name}
+    kinds = ("Deployment", "NetworkPolicy", "Service", "ServiceAccount")
+    assert sorted(added) == [(kind, namespace, name) for kind in kinds]
+    bindings = [each for (kind, *_), each in objects.items() if kind.endswith("Binding")]
+    assert not [each for each in bindings for who in each["subjects"] if who["name"] == name]
+    page = objects["Deployment", namespace, name]["spec"]
+    spec = page["template"]["spec"]
+    assert (page["replicas"], page["strategy"]) == (1, {"type": "Recreate"})
+    assert spec["automountServiceAccountToken"] is False
+    files = [{"key": "ca.crt", "path": "ca.crt"}]
+    assert spec["volumes"] == [{"name": "ca", "configMap": {"name": "kube-root-ca.crt", "items": files}}]
+    assert spec["containers"][0]["args"] == [
+        "dashboard",
+        "--in-cluster",
+        "--bind=:8081",
+        *(f"--allow-host={each}" for each in (name, f"{name}.tfyard", f"{name}.tfyard.svc", "jobs.example")),
+        "--path=/tools/tfyard",
+        "--trust-proxy=10.0.0.0/8",
+        "--namespace=a,b",
+    ]
+    (entry,) = objects["NetworkPolicy", namespace, name]["spec"]["ingress"]
+    assert entry == {"ports": [{"port": "http", "protocol": "TCP"}], "from": [{"namespaceSelector": {}}]}
+    selectors = [
+        objects[kind, namespace, other]["spec"]
+        for kind, other in (("Service", name), ("Service", f"{NAME}-metrics"))
+    ]
+    assert selectors[0]["selector"] != selectors[1]["selector"]
 
 
 @pytest.mark.processes

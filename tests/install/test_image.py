@@ -37,7 +37,12 @@ def test_the_context_of_the_image_is_what_it_copies() -> None:
 def test_the_lock_has_every_direct_dependency_of_the_operator_with_hashes() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    dependencies = [*project["dependencies"], *extras["operator"], *extras["kubernetes"]]
+    dependencies = [
+        *project["dependencies"],
+        *extras["operator"],
+        *extras["kubernetes"],
+        *extras["dashboard"],
+    ]
     names = {re.match(r"[\w-]+", each)[0] for each in dependencies} - {"tfyard"}
     lock = (ROOT / "requirements" / "operator.txt").read_text()
     assert names <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))

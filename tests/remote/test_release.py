@@ -13,6 +13,7 @@ from tests.helm import CHART, Helm, HelmFailed
 from tests.remote.conftest import until_served
 from tests.remote.test_installation import JOB, TFJOBS, UPSTREAM, names
 from tfyard.install import permissions, roles
+from tfyard.install.settings import NAME
 from tfyard.kube import Access, Forbidden, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
@@ -22,6 +23,7 @@ from tfyard.remote.addresses import KINDS
 from tfyard.testing import ControlPlane, eventually
 
 pytestmark = pytest.mark.cluster
+PAGE = f"{NAME}-page"
 WHERE = ("--namespace", "tfyard")
 DESCRIBED = """\
 controller_config_file.yaml:
@@ -62,8 +64,8 @@ def installed(client: SyncClient) -> dict[str, set[tuple[str, str]]]:
     return {kind: each for kind, each in found.items() if each}
 
 
-def deployment(client: SyncClient) -> Any:
-    return client.send(requests.get(KINDS["Deployment"].path("tfyard", "tf-job-operator")))
+def deployment(client: SyncClient, name: str = NAME) -> Any:
+    return client.send(requests.get(KINDS["Deployment"].path("tfyard", name)))
 
 
 def generations(client: SyncClient) -> dict[str, int]:
@@ -110,15 +112,21 @@ def test_pod_security_restricted_accepts_every_pod_and_roles_in_two_namespaces_s
         plane.kubectl("apply", "-n", "tfyard", "-f", "-", stdin=json.dumps(account))
     for name in ("team-x", "team-y"):
         plane.kubectl("create", "namespace", name)
-    values = "replicaCount=2,cloud=azure,namespaces={team-x,team-y}"
+    values = "replicaCount=2,cloud=azure,namespaces={team-x,team-y},page.enabled=true"
     release("install", "tf-job", str(CHART), *WHERE, "--set", values)
     assert_permitted(plane, client, "team-x", "team-y")
     hooks = yaml.load_all(release("get", "hooks", "tf-job", *WHERE), yaml.CSafeLoader)
     (test,) = [each["spec"] for each in hooks if each["kind"] == "Pod"]
     trained = trial.job("busybox:1.37")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
     operator = deployment(client)["spec"]["template"]["spec"]
-    for pod in (operator, test, {**trained, "restartPolicy": "Never"}):
+    page = deployment(client, PAGE)["spec"]["template"]["spec"]
+    for pod in (operator, test, {**trained, "restartPolicy": "Never"}, page):
         try_pod(client, pod)
+    with SyncClient(access_of(plane, client, PAGE)) as own:
+        work = permissions.in_namespaces(permissions.of_children(), ["team-x"])
+        assert len(denied(own, work)) == sum(len(each.verbs) for each in work), (
+            "the page may do nothing itself"
+        )
     del operator["securityContext"]["seccompProfile"]
     with pytest.raises(Forbidden, match="seccompProfile"):
         try_pod(client, operator)
@@ -130,8 +138,8 @@ def try_pod(client: SyncClient, spec: Any) -> None:
     client.send(requests.create(requests.PODS.path("tfyard"), pod, {"dryRun": "All"}))
 
 
-def operator_access(plane: ControlPlane, client: SyncClient) -> Access:
-    path = requests.SERVICE_ACCOUNTS.path("tfyard", "tf-job-operator", "token")
+def access_of(plane: ControlPlane, client: SyncClient, account: str = NAME) -> Access:
+    path = requests.SERVICE_ACCOUNTS.path("tfyard", account, "token")
     token = client.send(requests.create(path, {"spec": {"expirationSeconds": 600}}))["status"]["token"]
     return plane.token_access(token)
 
@@ -142,7 +150,7 @@ def assert_permitted(plane: ControlPlane, client: SyncClient, *namespaces: str) 
     work = [*of_jobs, *permissions.of_children(), permissions.EVENTS, permissions.POD_EVENTS]
     needed = [*permissions.in_namespaces(work, namespaces), permissions.of_lease("tfyard")]
     elsewhere = permissions.in_namespaces(work, ["default"])
-    with SyncClient(operator_access(plane, client)) as operator:
+    with SyncClient(access_of(plane, client)) as operator:
 
         async def look() -> None:
             assert denied(operator, needed) == []

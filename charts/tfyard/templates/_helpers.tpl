@@ -22,6 +22,19 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{- define "tfyard.page" -}}
+{{ include "tfyard.name" . }}-page
+{{- end }}
+
+{{- define "tfyard.pageSelector" -}}
+app.kubernetes.io/component: page
+app.kubernetes.io/name: tfyard
+{{- end }}
+
+{{- define "tfyard.pageLabels" -}}
+{{ include "tfyard.labels" . | replace "component: operator" "component: page" }}
+{{- end }}
+
 {{/* `image` is a map, or one string as in the chart of 2017. */}}
 {{- define "tfyard.image" -}}
 {{- if kindIs "string" .Values.image -}}

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tfyard import kube
 from tfyard.errors import Usage
 from tfyard.kube.access_reviews import is_allowed, review
-from tfyard.model.names import OPERATOR_PORT
 from tfyard.model.permission import Permission
 
+from .bind import Bind
 from .metrics import CONTENT_TYPE
 
 log = logging.getLogger(__name__)
@@ -27,21 +27,6 @@ PARALLEL_REVIEWS = 16
 CHECK_AGAIN, CHECK_GRANTED = 5.0, 45.0
 """Seconds until permissions are checked again: while some are missing, because an administrator may grant them,
 and while all are granted, because they may be revoked."""
-
-
-class Bind(Struct, frozen=True):
-    """Address to listen on, by default on this machine only; pods use `:8080`, for the kubelet's probes."""
-
-    host: str = "127.0.0.1"
-    port: int = OPERATOR_PORT
-
-    @classmethod
-    def parse(cls, text: str) -> "Bind":
-        """Parse `:8080`, `127.0.0.1:8080` or `[::1]:8080`, as in Go; an empty host means all."""
-        host, colon, port = text.rpartition(":")
-        if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-            raise Usage(f"{text!r} is not an address to listen on; write host:port, such as :8080")
-        return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 class Questions(Struct, frozen=True, kw_only=True):

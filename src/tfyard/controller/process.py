@@ -23,8 +23,9 @@ from tfyard.model.permission import Permission
 from tfyard.planner.gang import API_VERSIONS
 
 from . import crds, gang_schedulers
+from .bind import Bind
 from .config import read_config, read_server_script, site
-from .health import Bind, HealthServer, PermissionCheck, Questions
+from .health import HealthServer, PermissionCheck, Questions
 from .leader_election import NO_LEADER, Leadership, new_identity
 from .lease import Candidate
 from .operator import Operator, OperatorSettings

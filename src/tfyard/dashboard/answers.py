@@ -9,7 +9,7 @@ from aiohttp import web
 from tfyard.dashboard import drawing
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.security import PageSettings
-from tfyard.dashboard.sessions import Sessions
+from tfyard.dashboard.sessions import Busy, Sessions
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.kube import Forbidden, KubeError, Unauthorized
@@ -23,6 +23,7 @@ STATUSES: Mapping[type[TfyardError], HTTPStatus] = {
     RemovedJob: HTTPStatus.GONE,
     NoSuchJob: HTTPStatus.NOT_FOUND,
     Usage: HTTPStatus.BAD_REQUEST,
+    Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     NotPossible: HTTPStatus.CONFLICT,
     Unauthorized: HTTPStatus.UNAUTHORIZED,
     Forbidden: HTTPStatus.FORBIDDEN,
@@ -58,6 +59,8 @@ def whole(
     viewer: Viewer | None = request.get(VIEWER)
     around = {
         "root": root(request),
+        "user": viewer.identity.user if viewer else "",
+        "named": ", ".join(viewer.identity.namespaces) if viewer else "",
         "has_cluster": bool(viewer and viewer.identity.connect),
         "notices": viewer.noticed(request.query.get("notice", "")) if viewer else [],
         "query_string": request.query_string,

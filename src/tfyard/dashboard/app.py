@@ -18,24 +18,29 @@ from tfyard.dashboard import (
     security,
 )
 from tfyard.dashboard.answers import SESSIONS, SETTINGS, VIEWER, viewer_of, whole
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.security import PageSettings
 from tfyard.dashboard.sessions import Sessions
 from tfyard.errors import TfyardError
+from tfyard.kube import Unauthorized
 
 FIRST_READ = 2.0
 """Seconds that the first page waits until the jobs have been listed."""
 LONGEST_FORM = 1 << 18
 """Bytes of a form that are accepted."""
+OPEN = web.AppKey("open", frozenset[object])
+"""What answers everybody: stylesheet, script and icon, which tell nothing, and what lets somebody in."""
 
 
 def make(sessions: Sessions, settings: PageSettings) -> web.Application:
-    middlewares: tuple[Middleware, ...] = (security.guard(settings), _entered, _told)
+    middlewares: tuple[Middleware, ...] = (security.guard(settings), _told, _entered)
     app = web.Application(middlewares=middlewares, client_max_size=LONGEST_FORM)
     app[SESSIONS], app[SETTINGS] = sessions, settings
+    entrances = sessions.routes(settings.base)
+    app[OPEN] = frozenset((_static, *(route.handler for route in entrances)))
     app.on_response_prepare.append(security.add_headers)
     app.on_cleanup.append(_close)
-    app.add_routes(_routes(settings.base))
+    app.add_routes([*_routes(settings.base), *entrances])
     return app
 
 
@@ -70,18 +75,21 @@ async def _close(app: web.Application) -> None:
 
 @web.middleware
 async def _entered(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Only the stylesheet, the script and the icon are for everybody: they tell nothing."""
+    if request.match_info.handler in request.app[OPEN]:
+        return await handler(request)
     sessions = request.app[SESSIONS]
-    viewer = sessions.viewer(request)
-    if viewer is not None:
-        request[VIEWER] = viewer
-    elif request.match_info.handler is not _static:
-        entering = sessions.enter(request)
-        if entering is not None:
-            return entering
-        words = {"heading": "Open this page by its address", "text": sessions.how_to_enter()}
-        return whole(request, "message.html", words, HTTPStatus.UNAUTHORIZED)
-    return await handler(request)
+    viewer = await sessions.viewer(request)
+    if viewer is None:
+        return await sessions.enter(request)
+    request[VIEWER] = viewer
+    try:
+        with viewer.asked():
+            return await handler(request)
+    except Unauthorized:
+        if not await sessions.refused(viewer):
+            raise
+        del request[VIEWER]
+        return await sessions.enter(request)
 
 
 @web.middleware
@@ -112,7 +120,7 @@ async def _jobs(request: web.Request) -> web.Response:
 async def _jobs_live(request: web.Request) -> web.StreamResponse:
     viewer, query = viewer_of(request), jobs_page.read(request.query)
 
-    async def parts() -> list[Part]:
+    async def parts() -> list[PagePart]:
         viewer.board.look_at(jobs_page.shown(viewer, query))
         return jobs_page.parts(viewer, query)
 

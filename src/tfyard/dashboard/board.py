@@ -18,7 +18,7 @@ from tfyard import aio
 from tfyard.dashboard import addresses, details
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
-from tfyard.dashboard.identity import Identity, Source
+from tfyard.dashboard.identity import JobSource, ViewerIdentity
 from tfyard.errors import TfyardError
 from tfyard.sdk.place import Listed
 
@@ -44,7 +44,7 @@ class Freshness(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Gone(Struct, frozen=True):
+class GoneJob(Struct, frozen=True):
     """A job that was deleted while somebody looked."""
 
     row: Listed
@@ -56,17 +56,21 @@ class Interest(Struct):
     whole: bool
 
 
-class Board:
-    def __init__(self, identity: Identity) -> None:
+class NobodyLooks(TfyardError):
+    """Ends a watch from inside."""
+
+
+class JobsBoard:
+    def __init__(self, identity: ViewerIdentity) -> None:
         self._identity, self._loop = identity, asyncio.get_running_loop()
         self.rows: dict[Address, Listed] = {}
-        self.gone: OrderedDict[Address, Gone] = OrderedDict()
+        self.gone: OrderedDict[Address, GoneJob] = OrderedDict()
         self.details: OrderedDict[Address, Details] = OrderedDict()
         self.freshness = [Freshness(source=source.name) for source in identity.sources]
         self.version = 0
         self._changed = asyncio.Event()
         self._listed: dict[int, set[Address]] = {}
-        """Source -> the jobs that it lists."""
+        """Number of a source -> the jobs that it lists."""
         self._is_closed = threading.Event()
         self._interests: dict[Address, Interest] = {}
         self._reading: dict[Address, asyncio.Task[None]] = {}
@@ -76,9 +80,14 @@ class Board:
             threading.Thread(target=self._watch, args=(turn, source), daemon=True).start()
         self._reader = asyncio.create_task(self._read_details())
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed.is_set()
+
     async def close(self) -> None:
-        """A watch that blocks ends at its next event, and then tells nothing any more."""
+        """A watch that blocks ends at its next sign of life, within half a minute, and tells nothing more."""
         self._is_closed.set()
+        self._notify()
         tasks = [self._reader, *self._reading.values()]
         for task in tasks:
             task.cancel()
@@ -105,12 +114,18 @@ class Board:
 
     # --- rows
 
-    def _watch(self, turn: int, source: Source) -> None:
+    def _watch(self, turn: int, source: JobSource) -> None:
         """In a thread of its own: the rows of a source for ever, also after it could not be read."""
+
+        def contact(problem: str) -> None:
+            if self._is_closed.is_set():
+                raise NobodyLooks("the page is closed")
+            self._tell(self._note, turn, problem)
+
         while not self._is_closed.is_set():
             try:
                 is_first = True
-                for rows in source.jobs.watch(lambda problem: self._tell(self._note, turn, problem)):
+                for rows in source.jobs.watch(contact):
                     if self._is_closed.is_set():
                         return
                     self._tell(self._take, turn, rows, is_first)
@@ -142,7 +157,7 @@ class Board:
 
     def _remember_gone(self, address: Address, row: Listed, now: datetime) -> None:
         self.rows.pop(address, None)
-        self.gone[address] = Gone(row, now)
+        self.gone[address] = GoneJob(row, now)
         while len(self.gone) > MOST_GONE:
             self.gone.popitem(last=False)
 

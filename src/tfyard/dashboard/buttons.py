@@ -27,6 +27,8 @@ class Button(Struct, frozen=True):
     label: str
     why_not: str = ""
     """Why it cannot be pressed: a permission is missing; empty: it can."""
+    line: str = ""
+    """The command that does it on the user's own machine, where no button can."""
 
 
 def offered(row: Listed) -> tuple[str, ...]:
@@ -42,5 +44,9 @@ def offered(row: Listed) -> tuple[str, ...]:
     return ("stop", "restart", *more, "rerun", *(() if is_local else ("delete",)), *pages)
 
 
-def buttons(row: Listed, missing: Mapping[str, str]) -> list[Button]:
-    return [Button(action, LABELS[action], missing.get(action, "")) for action in offered(row)]
+def buttons(row: Listed, missing: Mapping[str, str], lines: Mapping[str, str]) -> list[Button]:
+    """`lines`: the commands of what only the user's own machine can do."""
+    return [
+        Button(action, LABELS[action], missing.get(action, ""), lines.get(action, ""))
+        for action in offered(row)
+    ]

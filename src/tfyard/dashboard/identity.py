@@ -10,7 +10,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.sdk.place import Jobs, Place
 
 
-class Source(Struct, frozen=True):
+class JobSource(Struct, frozen=True):
     """Jobs that are listed together."""
 
     name: str
@@ -18,8 +18,8 @@ class Source(Struct, frozen=True):
     jobs: Jobs
 
 
-class Identity(Struct, frozen=True, kw_only=True):
-    sources: Sequence[Source]
+class ViewerIdentity(Struct, frozen=True, kw_only=True):
+    sources: Sequence[JobSource]
     find: Callable[[Address], Place]
     """Finds a job; raises as the commands of the terminal do. It blocks."""
     connect: Callable[[], SyncClient] | None = None
@@ -27,5 +27,9 @@ class Identity(Struct, frozen=True, kw_only=True):
     opens_pages: bool = True
     """Whether TensorBoard and Jupyter can be opened from here, at ports of the user's own machine; otherwise their
     command is shown."""
+    user: str = ""
+    """Name of the user, where pages have many; empty: the user of this machine."""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces that the user has named, where pages have many users."""
     options: str = ""
     """Options of the commands that the page shows, such as ` --context lab`."""

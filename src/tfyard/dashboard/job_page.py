@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tfyard.dashboard import buttons, charts, drawing, jobs_page
+from tfyard.dashboard import buttons, charts, commands, drawing, jobs_page
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.overview import attempts, job_table, job_view, top
 from tfyard.overview.attempts import Attempt
@@ -33,7 +33,7 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
         "sentence": _sentence(view, now) if view else "",
         "kind": view.title if view else "",
         "gone": gone,
-        "buttons": [] if gone else buttons.buttons(row, missing),
+        "buttons": [] if gone else buttons.buttons(row, missing, _lines(viewer, address)),
         "opened": viewer.opened.of(address),
         "answer": details.answer if details else None,
         "charts": charts.charts(details.progress) if details else [],
@@ -52,7 +52,14 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
     }
 
 
-def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> list[Part]:
+def _lines(viewer: Viewer, address: Address) -> dict[str, str]:
+    """Commands for what this page cannot open: it does not run on the user's machine."""
+    if viewer.identity.opens_pages:
+        return {}
+    return {action: commands.line(action, [address], (), viewer.identity.options) for action in buttons.PAGES}
+
+
+def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> list[PagePart]:
     known = values(viewer, address, row, missing)
     return [drawing.part(id, "job_parts.html", {"v": known}) for id in PARTS]
 

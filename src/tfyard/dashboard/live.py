@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.feed import Batch, Feed, LogLine
 from tfyard.dashboard.log_lines import SHOWN, html
 from tfyard.dashboard.viewer import Viewer
@@ -61,7 +61,7 @@ class LogView(Struct):
 class Subject(Struct):
     """What a tab shows."""
 
-    parts: Callable[[], Awaitable[list[Part]]]
+    parts: Callable[[], Awaitable[list[PagePart]]]
     log: LogView | None = None
 
 
@@ -80,7 +80,7 @@ async def answer(request: web.Request, viewer: Viewer, subject: Subject) -> web.
 async def _stream(response: web.StreamResponse, viewer: Viewer, subject: Subject) -> None:
     known: dict[str, str] = {}
     version, drawn, sent, end_told = -1, 0.0, 0.0, False
-    while True:
+    while not viewer.board.is_closed:
         update = Update()
         if viewer.board.version != version or time.monotonic() - drawn > REDRAW:
             version, drawn = viewer.board.version, time.monotonic()
@@ -102,7 +102,7 @@ async def _stream(response: web.StreamResponse, viewer: Viewer, subject: Subject
             await asyncio.sleep(TICK)
 
 
-def _updates(parts: Sequence[Part], known: dict[str, str]) -> list[PartUpdate]:
+def _updates(parts: Sequence[PagePart], known: dict[str, str]) -> list[PartUpdate]:
     """The parts that are not as they were sent."""
     found = []
     for part in parts:

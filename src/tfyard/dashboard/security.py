@@ -1,12 +1,16 @@
 """Which requests are answered at all, whoever sends them: those to a name of this server, and changes only from
 its own pages. Every answer tells the browser to load nothing from elsewhere."""
 
+import re
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from msgspec import Struct
 
+from tfyard.dashboard.proxies import Network, outside
+
+_PORT = re.compile(r":\d+$")
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
@@ -27,7 +31,9 @@ class PageSettings(Struct, frozen=True, kw_only=True):
     base: str = ""
     """The path below which everything is: `/` and a random word, or empty. It has no slash at its end."""
     hosts: frozenset[str] = frozenset()
-    """Names in the Host header, with their port where it is not the usual one."""
+    """Names in the Host header; a name without a port stands for all ports."""
+    proxies: tuple[Network, ...] = ()
+    """Proxies that are believed when they say how the browser sees the page."""
 
 
 def hosts(port: int, others: tuple[str, ...] = ()) -> frozenset[str]:
@@ -56,15 +62,18 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 def refusal(request: web.Request, settings: PageSettings) -> str:
     """Why the request is not answered; empty: it is. A foreign name in Host is a page of somebody else that has
     made its own name point to this machine (DNS rebinding)."""
-    host = request.headers.get("Host", "").lower()
-    if host not in settings.hosts:
-        return f"this server does not answer to the name {host!r}; `--allow-host` adds a name"
-    if request.method in SAFE:
+    seen = outside(request, settings.proxies).host
+    for host in (request.headers.get("Host", "").lower(), seen):
+        if not {host, _PORT.sub("", host)} & settings.hosts:
+            return f"this server does not answer to the name {host!r}; `--allow-host` adds a name"
+    if request.method in SAFE or _is_own(request, seen):
         return ""
-    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
-    is_own = urlsplit(origin).netloc.lower() == host if origin is not None else site == "same-origin"
-    if not is_own or site not in (None, "same-origin"):
-        return (
-            "changes are accepted only from the pages of this server: Origin or Sec-Fetch-Site is another's"
-        )
-    return ""
+    return "changes are accepted only from the pages of this server: Origin or Sec-Fetch-Site is another's"
+
+
+def _is_own(request: web.Request, host: str) -> bool:
+    """A page cannot set either header. Browsers send the first with https and to this machine only."""
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site == "same-origin"
+    return urlsplit(request.headers.get("Origin", "")).netloc.lower() == host

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from aiohttp import web
 from msgspec import Struct
 
-from tfyard.dashboard import app, security
-from tfyard.dashboard.identity import Identity
+from tfyard.dashboard import app, proxies, security
+from tfyard.dashboard.identity import ViewerIdentity
+from tfyard.dashboard.one_user import TOKEN, OneUser
 from tfyard.dashboard.security import PageSettings
-from tfyard.dashboard.sessions import TOKEN, OneUser
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError
 from tfyard.sdk.forwarding import HOST
@@ -27,17 +27,20 @@ class Serving(Struct, frozen=True, kw_only=True):
     """0: the usual one, or a free one if that is taken."""
     hosts: tuple[str, ...] = ()
     """Other names by which a proxy of this machine reaches it."""
+    proxies: tuple[str, ...] = ()
+    """Proxies that are believed when they say how the browser sees the page."""
     show: Callable[[str], None]
     """Shows the address to the user."""
 
 
-async def serve(identity: Identity, serving: Serving) -> None:
+async def serve(identity: ViewerIdentity, serving: Serving) -> None:
     """Until it is cancelled. Each line on standard input of a terminal prints another address that opens once."""
+    believed = proxies.read(serving.proxies)
     user = OneUser(Viewer(identity))
     base = f"/{secrets.token_urlsafe(12)}"
     listening = _listen(serving.port)
     port = listening.getsockname()[1]
-    settings = PageSettings(base=base, hosts=security.hosts(port, serving.hosts))
+    settings = PageSettings(base=base, hosts=security.hosts(port, serving.hosts), proxies=believed)
     runner = web.AppRunner(app.make(user, settings), access_log=None, shutdown_timeout=LAST_ANSWERS)
     try:
         await runner.setup()

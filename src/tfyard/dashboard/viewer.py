@@ -4,21 +4,24 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 
 from tfyard import aio
 from tfyard.dashboard.addresses import Address
-from tfyard.dashboard.board import Board
+from tfyard.dashboard.board import JobsBoard
 from tfyard.dashboard.feed import Feed
-from tfyard.dashboard.identity import Identity
+from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.opened import Opened
-from tfyard.errors import TfyardError
+from tfyard.errors import NotPossible, TfyardError
 from tfyard.sdk.place import Done, Intent
 
 LOG = logging.getLogger("tfyard")
 MOST_NOTICES = 50
+MOST_FEEDS = 20
+"""Logs that are followed at the same time for one user; each keeps some thousand lines."""
 
 FEED_KEPT = 30.0
 """Seconds for which a log is still followed after the last tab has left it: a reload finds it."""
@@ -30,17 +33,28 @@ class _Used(Struct):
 
 
 class Viewer:
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: ViewerIdentity) -> None:
         self.identity = identity
-        self.board = Board(identity)
+        self.board = JobsBoard(identity)
         self.opened = Opened()
+        self.requests = 0
+        """Requests that go on, such as streams."""
         self._loop = asyncio.get_running_loop()
         self._feeds: dict[Address, _Used] = {}
         self._making = asyncio.Lock()
         self._waits: set[asyncio.Task[None]] = set()
         self._notices: OrderedDict[str, list[str]] = OrderedDict()
 
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+
     async def close(self) -> None:
+        """What was read is forgotten, and open streams end."""
         await self.opened.close()
         for used in self._feeds.values():
             await asyncio.to_thread(used.feed.close)
@@ -84,10 +98,19 @@ class Viewer:
                 self.forget_feed(address)  # the job may run again
                 used = None
             if used is None:
+                self._require_room()
                 place = await aio.in_thread(self.identity.find, address)
                 used = self._feeds[address] = _Used(Feed(place, tasks, lambda: None))
             used.tabs += 1
             return used.feed
+
+    def _require_room(self) -> None:
+        unused = [address for address, used in self._feeds.items() if used.tabs <= 0]
+        if len(self._feeds) < MOST_FEEDS:
+            return
+        if not unused:
+            raise NotPossible(f"the logs of {MOST_FEEDS} jobs are open: close some of these pages first")
+        self.forget_feed(unused[0])
 
     def leave(self, address: Address) -> None:
         used = self._feeds.get(address)

@@ -159,6 +159,14 @@ def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Acces
     return choose(config, context)
 
 
+def load_cluster(environ: Mapping[str, str], path: str = "", context: str = "") -> ClusterEntry:
+    """The cluster that kubectl would use, for callers that bring the credentials of others: in a Pod, its address
+    and its CA, without the token of the ServiceAccount."""
+    if not _merged(_files(environ, path)).contexts and not context and environ.get("KUBERNETES_SERVICE_HOST"):
+        return _of_pod(environ, SERVICE_ACCOUNT)
+    return load(environ, path, context).cluster
+
+
 def contexts(environ: Mapping[str, str], path: str = "") -> list[str]:
     """The names of all contexts."""
     return sorted(_merged(_files(environ, path)).contexts)
@@ -187,10 +195,14 @@ def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Ac
     """Access as the Pod's ServiceAccount. The token stays a file: the kubelet replaces it before it expires."""
     if not (folder / "token").is_file():
         raise BadKubeconfig(f"{folder}/token not found: does the Pod mount its ServiceAccount's token?")
+    user = User(token_file=str(folder / "token"))
+    return Access(_of_pod(environ, folder), user, (folder / "namespace").read_text().strip())
+
+
+def _of_pod(environ: Mapping[str, str], folder: Path) -> ClusterEntry:
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    cluster = ClusterEntry(server=server, certificate_authority=str(folder / "ca.crt"))
-    return Access(cluster, User(token_file=str(folder / "token")), (folder / "namespace").read_text().strip())
+    return ClusterEntry(server=server, certificate_authority=str(folder / "ca.crt"))
 
 
 def material(data: str, file: str) -> bytes:

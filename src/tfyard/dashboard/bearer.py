@@ -1,0 +1,119 @@
+"""A user whom a bearer token of the cluster proves: nothing else of them is needed, and nothing else is sent."""
+
+import base64
+import binascii
+import re
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.identity import JobSource, ViewerIdentity
+from tfyard.errors import Usage
+from tfyard.kube import Access, ClusterEntry, Forbidden, NotFound, Unauthorized, User
+from tfyard.kube.sync import SyncClient
+from tfyard.remote import jobs
+from tfyard.remote.doctor import WHO_AM_I
+from tfyard.sdk.on_cluster import JobsOnCluster, OnCluster
+from tfyard.sdk.place import Place
+
+ALL = "*"
+"""Stands for all namespaces, for those who may list the jobs of all."""
+MOST_NAMESPACES, LONGEST_TOKEN = 10, 16_384
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):[^:]+")
+ANONYMOUS = "system:anonymous"
+
+
+class Bearer(Struct, frozen=True):
+    token: str
+    user: str
+    """Name of the user, as the server knows them; empty: an old server that does not tell it."""
+
+    def __repr__(self) -> str:
+        """The token must not get into a log."""
+        return f"Bearer({self.user!r})"
+
+    @property
+    def own_namespace(self) -> str:
+        """The namespace of a ServiceAccount; empty for people."""
+        found = _ACCOUNT.fullmatch(self.user)
+        return found[1] if found else ""
+
+
+def is_token(text: str) -> bool:
+    """Whether the text can be sent as a token at all: in a header, it could end the line."""
+    return len(text) <= LONGEST_TOKEN and _TOKEN.fullmatch(text) is not None
+
+
+def ask(cluster: ClusterEntry, token: str) -> Bearer | None:
+    """Ask the server whose token it is; None: it does not accept it. It blocks."""
+    with SyncClient(Access(cluster, User(token=token))) as client:
+        try:
+            user = str(client.send(WHO_AM_I)["status"]["userInfo"]["username"])
+        except Unauthorized:
+            return None
+        except (NotFound, Forbidden):
+            return Bearer(token, "")  # before Kubernetes 1.28
+    return None if user == ANONYMOUS else Bearer(token, user)
+
+
+def lasts(token: str) -> float:
+    """Seconds until a JSON web token says that it ends. Nobody needs to believe it: it only shortens."""
+    try:
+        body = token.split(".")[1]
+        end = msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims).exp
+    except (IndexError, ValueError, binascii.Error, msgspec.DecodeError):
+        return float("inf")
+    return float("inf") if end is None else end - time.time()
+
+
+class _Claims(Struct):
+    exp: float | None = None
+
+
+def namespaces(text: str) -> tuple[str, ...]:
+    """The namespaces that a user names; raises Usage with all that can be none."""
+    names = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    if ALL in names:
+        return (ALL,)
+    problems = [name for name in names if not NAMESPACE.fullmatch(name)]
+    if problems:
+        raise Usage(f"{', '.join(problems)}: no name of a namespace; `{ALL}` means all namespaces")
+    if len(names) > MOST_NAMESPACES:
+        raise Usage(f"{len(names)} namespaces: a page shows at most {MOST_NAMESPACES}; `{ALL}` means all")
+    return names
+
+
+def identity(cluster: ClusterEntry, bearer: Bearer, names: Sequence[str], selector: str) -> ViewerIdentity:
+    def connect(namespace: str) -> SyncClient:
+        return SyncClient(Access(cluster, User(token=bearer.token), namespace))
+
+    return ViewerIdentity(
+        sources=[_source(partial(connect, name), name, selector) for name in names],
+        find=partial(_find, connect),
+        connect=partial(connect, names[0] if names[0] != ALL else "default"),
+        opens_pages=False,
+        user=bearer.user or "signed in",
+        namespaces=tuple(names),
+    )
+
+
+def _source(connect: Callable[[], SyncClient], name: str, selector: str) -> JobSource:
+    title = "all namespaces" if name == ALL else f"namespace {name}"
+    return JobSource(title, JobsOnCluster(connect, _quiet, selector=selector, all_namespaces=name == ALL))
+
+
+def _find(connect: Callable[[str], SyncClient], address: Address) -> Place:
+    if not address.namespace:
+        raise jobs.NoSuchJob("this page runs in the cluster: there are no runs of a machine here")
+    with connect(address.namespace) as client:
+        return OnCluster(client.access, jobs.find(client, address.namespace, address.name), _quiet)
+
+
+def _quiet(_text: str) -> None:
+    """The page has no terminal; what it must tell, it tells on the page."""
