@@ -23,7 +23,7 @@ from tests.dashboard.many import PODS, READ, account
 from tfyard.dashboard import app
 from tfyard.dashboard.feed import KEPT, LONGEST, Feed
 from tfyard.dashboard.live import LogView
-from tfyard.dashboard.people import OfferedJobs, SessionLimits, People
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
 from tfyard.dashboard.signing_in import SigningIn
 from tfyard.logs.lines import Lines, LogEvent, Start, Wanted

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.dashboard.counting import Counting, counting
 from tests.dashboard.many import PODS, READ, account, add_job, add_namespace
 from tfyard.dashboard import app
-from tfyard.dashboard.people import OfferedJobs, SessionLimits, People
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
 from tfyard.dashboard.sessions import Busy
 from tfyard.dashboard.signing_in import SigningIn

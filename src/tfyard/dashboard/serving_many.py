@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tfyard.controller.bind import Bind
 from tfyard.dashboard import app, proxies
-from tfyard.dashboard.people import OfferedJobs, SessionLimits, People
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
 from tfyard.dashboard.serving import LAST_ANSWERS
 from tfyard.dashboard.signing_in import SigningIn
