@@ -19,7 +19,7 @@ from tfyard.model.names import OPERATOR_PORT
 
 if TYPE_CHECKING:
     from tfyard.dashboard.addresses import Address
-    from tfyard.dashboard.identity import Identity
+    from tfyard.dashboard.identity import ViewerIdentity
     from tfyard.sdk.place import Place
 
 
@@ -120,24 +120,24 @@ def _many(
     return serve_many(jobs, serving)
 
 
-def _identity(options: Mapping[str, Any]) -> Identity:
+def _identity(options: Mapping[str, Any]) -> ViewerIdentity:
     """The user of this machine, with the kubeconfig and the jobs that the options choose."""
-    from tfyard.dashboard.identity import Identity, Source
+    from tfyard.dashboard.identity import JobSource, ViewerIdentity
 
     sources, has_cluster = [], target.asks_cluster(options)
     if has_cluster:
         access = cluster.connect(options).access
         where = "all namespaces" if options["all_namespaces"] else f"namespace {access.namespace}"
-        sources.append(Source(f"{where} of {access.cluster.server}", target.of_cluster(options)))
+        sources.append(JobSource(f"{where} of {access.cluster.server}", target.of_cluster(options)))
     if not (has_cluster and (options["namespace"] or options["selector"])):
-        sources.append(Source("this machine", target.runs_here()))
+        sources.append(JobSource("this machine", target.runs_here()))
 
     def find(address: Address) -> Place:
         here = {"local": not address.namespace, "namespace": address.namespace}
         title = f"tfjob/{address.name}" if address.namespace else f"run/{address.name}"
         return target.to_change(title, {**options, **here})
 
-    return Identity(
+    return ViewerIdentity(
         sources=sources,
         find=find,
         connect=(lambda: cluster.connect(options)) if has_cluster else None,

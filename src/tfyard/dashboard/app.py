@@ -18,7 +18,7 @@ from tfyard.dashboard import (
     security,
 )
 from tfyard.dashboard.answers import SESSIONS, SETTINGS, VIEWER, viewer_of, whole
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.security import PageSettings
 from tfyard.dashboard.sessions import Sessions
 from tfyard.errors import TfyardError
@@ -120,7 +120,7 @@ async def _jobs(request: web.Request) -> web.Response:
 async def _jobs_live(request: web.Request) -> web.StreamResponse:
     viewer, query = viewer_of(request), jobs_page.read(request.query)
 
-    async def parts() -> list[Part]:
+    async def parts() -> list[PagePart]:
         viewer.board.look_at(jobs_page.shown(viewer, query))
         return jobs_page.parts(viewer, query)
 

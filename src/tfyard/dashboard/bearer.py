@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.dashboard.addresses import Address
-from tfyard.dashboard.identity import Identity, Source
+from tfyard.dashboard.identity import JobSource, ViewerIdentity
 from tfyard.errors import Usage
 from tfyard.kube import Access, ClusterEntry, Forbidden, NotFound, Unauthorized, User
 from tfyard.kube.sync import SyncClient
@@ -89,11 +89,11 @@ def namespaces(text: str) -> tuple[str, ...]:
     return names
 
 
-def identity(cluster: ClusterEntry, bearer: Bearer, names: Sequence[str], selector: str) -> Identity:
+def identity(cluster: ClusterEntry, bearer: Bearer, names: Sequence[str], selector: str) -> ViewerIdentity:
     def connect(namespace: str) -> SyncClient:
         return SyncClient(Access(cluster, User(token=bearer.token), namespace))
 
-    return Identity(
+    return ViewerIdentity(
         sources=[_source(partial(connect, name), name, selector) for name in names],
         find=partial(_find, connect),
         connect=partial(connect, names[0] if names[0] != ALL else "default"),
@@ -103,9 +103,9 @@ def identity(cluster: ClusterEntry, bearer: Bearer, names: Sequence[str], select
     )
 
 
-def _source(connect: Callable[[], SyncClient], name: str, selector: str) -> Source:
+def _source(connect: Callable[[], SyncClient], name: str, selector: str) -> JobSource:
     title = "all namespaces" if name == ALL else f"namespace {name}"
-    return Source(title, JobsOnCluster(connect, _quiet, selector=selector, all_namespaces=name == ALL))
+    return JobSource(title, JobsOnCluster(connect, _quiet, selector=selector, all_namespaces=name == ALL))
 
 
 def _find(connect: Callable[[str], SyncClient], address: Address) -> Place:

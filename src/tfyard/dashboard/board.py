@@ -18,7 +18,7 @@ from tfyard import aio
 from tfyard.dashboard import addresses, details
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
-from tfyard.dashboard.identity import Identity, Source
+from tfyard.dashboard.identity import JobSource, ViewerIdentity
 from tfyard.errors import TfyardError
 from tfyard.sdk.place import Listed
 
@@ -44,7 +44,7 @@ class Freshness(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Gone(Struct, frozen=True):
+class GoneJob(Struct, frozen=True):
     """A job that was deleted while somebody looked."""
 
     row: Listed
@@ -60,17 +60,17 @@ class NobodyLooks(TfyardError):
     """Ends a watch from inside."""
 
 
-class Board:
-    def __init__(self, identity: Identity) -> None:
+class JobsBoard:
+    def __init__(self, identity: ViewerIdentity) -> None:
         self._identity, self._loop = identity, asyncio.get_running_loop()
         self.rows: dict[Address, Listed] = {}
-        self.gone: OrderedDict[Address, Gone] = OrderedDict()
+        self.gone: OrderedDict[Address, GoneJob] = OrderedDict()
         self.details: OrderedDict[Address, Details] = OrderedDict()
         self.freshness = [Freshness(source=source.name) for source in identity.sources]
         self.version = 0
         self._changed = asyncio.Event()
         self._listed: dict[int, set[Address]] = {}
-        """Source -> the jobs that it lists."""
+        """Number of a source -> the jobs that it lists."""
         self._is_closed = threading.Event()
         self._interests: dict[Address, Interest] = {}
         self._reading: dict[Address, asyncio.Task[None]] = {}
@@ -114,7 +114,7 @@ class Board:
 
     # --- rows
 
-    def _watch(self, turn: int, source: Source) -> None:
+    def _watch(self, turn: int, source: JobSource) -> None:
         """In a thread of its own: the rows of a source for ever, also after it could not be read."""
 
         def contact(problem: str) -> None:
@@ -157,7 +157,7 @@ class Board:
 
     def _remember_gone(self, address: Address, row: Listed, now: datetime) -> None:
         self.rows.pop(address, None)
-        self.gone[address] = Gone(row, now)
+        self.gone[address] = GoneJob(row, now)
         while len(self.gone) > MOST_GONE:
             self.gone.popitem(last=False)
 

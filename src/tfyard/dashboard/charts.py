@@ -8,12 +8,12 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from tfyard.overview.attempts import UNDER_WAY, Attempt
-from tfyard.overview.curves import Box, Points, finite, polyline, scaled
+from tfyard.overview.curves import CurveBox, Points, finite, polyline, scaled
 from tfyard.overview.progress import Progress
 from tfyard.overview.wording import duration, number
 
-SPARK = Box(2, 3, 92, 18)
-CHART = Box(56, 12, 560, 150)
+SPARK = CurveBox(2, 3, 92, 18)
+CHART = CurveBox(56, 12, 560, 150)
 CHART_WIDTH, CHART_HEIGHT = 640, 190
 MOST_POINTS = 160
 """Points of a curve that answer to the pointer; more would be narrower than it."""

@@ -18,7 +18,7 @@ from tfyard.overview.wording import age, duration, harmless, number, size
 STATIC = {"style.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-class Part(Struct, frozen=True):
+class PagePart(Struct, frozen=True):
     """A piece of a page that is sent again when it has changed. Its element has the same id."""
 
     id: str
@@ -36,7 +36,7 @@ def static(name: str) -> bytes:
 
 @cache
 def version_of(name: str) -> str:
-    """Part of a file's address, so that browsers may keep it."""
+    """A part of a file's address, so that browsers may keep it."""
     return hashlib.blake2s(static(name), digest_size=6).hexdigest()
 
 
@@ -65,11 +65,11 @@ def page(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 
-def part(id: str, template: str, values: Mapping[str, Any]) -> Part:
+def part(id: str, template: str, values: Mapping[str, Any]) -> PagePart:
     """A part by the macro of its name in `template`."""
     module = _environment().get_template(template).make_module({})
     macro: Callable[..., Markup] = getattr(module, id.partition("-")[0])
-    return Part(id, str(macro(**values)))
+    return PagePart(id, str(macro(**values)))
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> dict[str, Any]:

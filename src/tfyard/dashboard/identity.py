@@ -10,7 +10,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.sdk.place import Jobs, Place
 
 
-class Source(Struct, frozen=True):
+class JobSource(Struct, frozen=True):
     """Jobs that are listed together."""
 
     name: str
@@ -18,8 +18,8 @@ class Source(Struct, frozen=True):
     jobs: Jobs
 
 
-class Identity(Struct, frozen=True, kw_only=True):
-    sources: Sequence[Source]
+class ViewerIdentity(Struct, frozen=True, kw_only=True):
+    sources: Sequence[JobSource]
     find: Callable[[Address], Place]
     """Finds a job; raises as the commands of the terminal do. It blocks."""
     connect: Callable[[], SyncClient] | None = None

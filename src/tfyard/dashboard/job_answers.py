@@ -10,7 +10,7 @@ from tfyard.dashboard import commands, drawing, job_log, job_page, live, log_lin
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.answers import address_of, viewer_of, whole
 from tfyard.dashboard.details import Details
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError, Usage
 from tfyard.remote.jobs import NoSuchJob
@@ -22,7 +22,7 @@ LONGEST_SPEC = 1_000_000
 """Seconds that a page waits until its job has been read; the rest comes by its stream."""
 
 
-class Known:
+class KnownJob:
     """A job that a page is about."""
 
     def __init__(self, viewer: Viewer, address: Address, row: Listed, details: Details | None) -> None:
@@ -43,7 +43,7 @@ class Known:
         return {}
 
 
-async def known(request: web.Request) -> Known:
+async def known(request: web.Request) -> KnownJob:
     """The job of the address; raises if there is none."""
     viewer, address = viewer_of(request), address_of(request)
     await viewer.board.until_read(FIRST_READ)
@@ -55,7 +55,7 @@ async def known(request: web.Request) -> Known:
         place = await aio.in_thread(_found, viewer, address)
         summary = await aio.in_thread(place.summary)
         row = Listed(place.title, summary, summary.status.is_finished)
-    return Known(viewer, address, row, details)
+    return KnownJob(viewer, address, row, details)
 
 
 def _found(viewer: Viewer, address: Address) -> Place:
@@ -92,7 +92,7 @@ async def changes(request: web.Request) -> web.StreamResponse:
     if not choice.at and not job.is_gone:
         view = await job_log.view(viewer, address, job.tasks, choice, number)
 
-    async def parts() -> list[Part]:
+    async def parts() -> list[PagePart]:
         row = job_page.row_of(viewer, address) or job.row
         viewer.board.look_at([address], whole=True)
         return job_page.parts(viewer, address, row, await job.missing())

@@ -7,7 +7,7 @@ from typing import Any
 from tfyard.dashboard import buttons, charts, commands, drawing, jobs_page
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.overview import attempts, job_table, job_view, top
 from tfyard.overview.attempts import Attempt
@@ -59,7 +59,7 @@ def _lines(viewer: Viewer, address: Address) -> dict[str, str]:
     return {action: commands.line(action, [address], (), viewer.identity.options) for action in buttons.PAGES}
 
 
-def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> list[Part]:
+def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, str]) -> list[PagePart]:
     known = values(viewer, address, row, missing)
     return [drawing.part(id, "job_parts.html", {"v": known}) for id in PARTS]
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tfyard.dashboard import addresses, charts, drawing
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table
@@ -266,6 +266,6 @@ def shown(viewer: Viewer, query: JobsQuery) -> Sequence[Address]:
     return [row.address for row in listed(viewer, query, datetime.now(UTC)).rows]
 
 
-def parts(viewer: Viewer, query: JobsQuery) -> list[Part]:
+def parts(viewer: Viewer, query: JobsQuery) -> list[PagePart]:
     known = values(viewer, query)
     return [drawing.part(id, "jobs_parts.html", {"v": known}) for id in ("fresh", "tabs", "rows", "pager")]

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from tfyard.dashboard.drawing import Part
+from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.feed import Batch, Feed, LogLine
 from tfyard.dashboard.log_lines import SHOWN, html
 from tfyard.dashboard.viewer import Viewer
@@ -61,7 +61,7 @@ class LogView(Struct):
 class Subject(Struct):
     """What a tab shows."""
 
-    parts: Callable[[], Awaitable[list[Part]]]
+    parts: Callable[[], Awaitable[list[PagePart]]]
     log: LogView | None = None
 
 
@@ -102,7 +102,7 @@ async def _stream(response: web.StreamResponse, viewer: Viewer, subject: Subject
             await asyncio.sleep(TICK)
 
 
-def _updates(parts: Sequence[Part], known: dict[str, str]) -> list[PartUpdate]:
+def _updates(parts: Sequence[PagePart], known: dict[str, str]) -> list[PartUpdate]:
     """The parts that are not as they were sent."""
     found = []
     for part in parts:

@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from tfyard.dashboard import app, proxies, security
-from tfyard.dashboard.identity import Identity
+from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.one_user import TOKEN, OneUser
 from tfyard.dashboard.security import PageSettings
 from tfyard.dashboard.viewer import Viewer
@@ -33,7 +33,7 @@ class Serving(Struct, frozen=True, kw_only=True):
     """Shows the address to the user."""
 
 
-async def serve(identity: Identity, serving: Serving) -> None:
+async def serve(identity: ViewerIdentity, serving: Serving) -> None:
     """Until it is cancelled. Each line on standard input of a terminal prints another address that opens once."""
     believed = proxies.read(serving.proxies)
     user = OneUser(Viewer(identity))

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from tfyard import aio
 from tfyard.dashboard.addresses import Address
-from tfyard.dashboard.board import Board
+from tfyard.dashboard.board import JobsBoard
 from tfyard.dashboard.feed import Feed
-from tfyard.dashboard.identity import Identity
+from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.opened import Opened
 from tfyard.errors import NotPossible, TfyardError
 from tfyard.sdk.place import Done, Intent
@@ -33,9 +33,9 @@ class _Used(Struct):
 
 
 class Viewer:
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: ViewerIdentity) -> None:
         self.identity = identity
-        self.board = Board(identity)
+        self.board = JobsBoard(identity)
         self.opened = Opened()
         self.requests = 0
         """Requests that go on, such as streams."""

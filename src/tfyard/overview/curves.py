@@ -8,7 +8,7 @@ from msgspec import Struct
 Points = Sequence[tuple[float, float]]
 
 
-class Box(Struct, frozen=True):
+class CurveBox(Struct, frozen=True):
     """The part of a picture that a curve fills."""
 
     left: float
@@ -22,7 +22,7 @@ def finite(points: Points) -> list[tuple[float, float]]:
     return [(x, y) for x, y in points if math.isfinite(y)]
 
 
-def scaled(points: Points, box: Box) -> list[tuple[float, float]]:
+def scaled(points: Points, box: CurveBox) -> list[tuple[float, float]]:
     """The points in the picture; the curve fills the box. Values are halved before subtraction: the difference of
     two floats may overflow."""
     xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
@@ -33,6 +33,6 @@ def scaled(points: Points, box: Box) -> list[tuple[float, float]]:
     ]
 
 
-def polyline(points: Points, box: Box) -> str:
+def polyline(points: Points, box: CurveBox) -> str:
     """The `points` of SVG's polyline."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in scaled(points, box))

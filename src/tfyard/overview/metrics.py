@@ -11,14 +11,14 @@ from msgspec.structs import asdict
 from tfyard.logs.epochs import Epochs
 from tfyard.logs.readings import COUNTS, read_line, storable, stored
 from tfyard.model.run_events import Metric
-from tfyard.overview.curves import Box, Points, finite, polyline
+from tfyard.overview.curves import CurveBox, Points, finite, polyline
 from tfyard.overview.progress import LEADING, Progress
 from tfyard.overview.wording import number
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
 WIDTH, HEIGHT, MARGIN = 720, 360, 60
-FRAME = Box(MARGIN, 40, WIDTH - 2 * MARGIN, HEIGHT - 80)
+FRAME = CurveBox(MARGIN, 40, WIDTH - 2 * MARGIN, HEIGHT - 80)
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b")
 
 

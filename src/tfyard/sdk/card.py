@@ -16,7 +16,7 @@ from tfyard.errors import TfyardError
 from tfyard.kube import KubeError
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, metrics, waiting
-from tfyard.overview.curves import Box, finite, polyline
+from tfyard.overview.curves import CurveBox, finite, polyline
 from tfyard.overview.progress import Curve, Progress
 from tfyard.overview.wording import duration
 from tfyard.sdk.why import why
@@ -74,7 +74,7 @@ def _curve(progress: Progress) -> str:
     points = finite(curve.points) if curve else []
     if curve is None or len(points) < 2:
         return ""
-    drawn = polyline(points, Box(0, 2, WIDTH, HEIGHT - 4))
+    drawn = polyline(points, CurveBox(0, 2, WIDTH, HEIGHT - 4))
     line = f'<polyline fill="none" stroke="#1565c0" stroke-width="1.5" points="{drawn}"/>'
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     return f'<br><svg {size} role="img" aria-label="{escape(_label(curve))}">{line}</svg>'
