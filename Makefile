@@ -15,6 +15,7 @@ help:
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
 	@echo "make chart      the Helm chart as a .tgz in dist/ (builds Helm, once)"
+	@echo "make docs       the documentation as a site in build/site, with search"
 	@echo "make release-dry-run  all files of a release but the image, built and tried; nothing is published"
 	@echo "make lock       the locked packages of the operator's image (needs uv)"
 
@@ -75,6 +76,11 @@ promtool: $(VENV)/.base
 # For the test of .github/workflows; needs Go, as the control plane does where it is built.
 actionlint: $(VENV)/.base
 	@$(BIN)/python -m tools.programs actionlint
+
+# The documentation site in build/site; a warning is an error.
+.PHONY: docs
+docs: $(VENV)/.base
+	@$(BIN)/zensical build --strict --clean
 
 # All files of a release but the image: with TAG=v0.1.0 the final ones, in dist/; without a network, and without publishing.
 .PHONY: release release-dry-run

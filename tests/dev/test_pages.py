@@ -1,4 +1,4 @@
-"""The commands in docs/dev.md and the demo work as written."""
+"""The commands in docs/dev.md, in docs/tutorial.md and the demo work as written."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from tests.cli.running import ROOT
 from tests.cluster.clusters import alive
 from tests.cluster.test_training import GOOD_AUC, auc
 from tests.dev.running_box import TestBox
+from tests.test_pages import blocks
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
 PAGE = (ROOT / "docs" / "dev.md").read_text(encoding="utf-8")
@@ -47,3 +48,25 @@ def test_the_demo_trains_and_leaves_nothing(tmp_path: Path) -> None:
     said = shell("sh examples/cancer/on-a-cluster.sh", tmp_path)
     assert auc(said) >= GOOD_AUC
     assert said.endswith("tfyard-demo is down; nothing is left of it\n")
+
+
+def test_the_tutorial_can_be_typed_from_its_first_line_to_its_last(tmp_path: Path) -> None:
+    """In a shell that stops at the first error. `why` ends with 3, because the job waits."""
+    folder, page = tmp_path / "digits", ROOT / "docs" / "tutorial.md"
+    folder.mkdir()
+    told = [block for block in blocks(page) if block.mark.startswith("<!-- run by")]
+    (program,) = (block.text for block in told if block.kind == "python")
+    (folder / "train.py").write_text(program)
+    typed = re.findall(r"^\$ (.*)$", "".join(block.text for block in told), re.MULTILINE)
+    steps = "\n".join(f"{line} || test $? = 3" if line == "tfyard why big" else line for line in typed)
+    box = TestBox(tmp_path)
+    try:
+        said = shell(f"cd {folder} && set -ex\n{steps}", tmp_path)
+    finally:
+        shell("tfyard dev down", tmp_path)
+    assert (folder / "out" / "line.txt").read_text() == (folder / "result" / "line.txt").read_text()
+    assert f"`{(folder / 'result' / 'line.txt').read_text().strip()}`" in page.read_text(encoding="utf-8")
+    assert "job.yaml: train is valid" in said
+    assert "worker-0 asks for 900Ti memory" in said
+    assert "more: docs/why.md#no-room" in said
+    assert not box.folder.path.exists()

@@ -181,7 +181,7 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
     told = yard.tfyard("why", "--local", "t")
     assert (told.returncode, told.stdout) == (
         1,
-        "it was interrupted by Ctrl-C or a signal before it ended\n",
+        "it was interrupted by Ctrl-C or a signal before it ended\nmore: docs/why.md#interrupted\n",
     )
 
 
@@ -198,7 +198,7 @@ def test_a_run_that_its_user_restarted_and_then_stopped_was_stopped(yard: Yard) 
     running.communicate(timeout=60)
     told = yard.tfyard("why", "--local", "t")
     assert told.returncode == 1
-    first, *others = told.stdout.splitlines()
+    first, *others, _ = told.stdout.splitlines()
     assert first == "it was stopped by `tfyard stop`; `tfyard resume` continues it"
     assert [line.partition(": ")[2] for line in others] == ["worker-0: restarted by `tfyard restart`"]
 

@@ -168,8 +168,10 @@ def test_all_situations_and_programs_prove_something() -> None:
 
 def test_every_kind_that_is_documented_is_proved_and_the_other_way_round() -> None:
     table = DOCUMENT.read_text().partition("## Causes")[2]
-    first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| <a id=")]
     documented = {kind for cell in first for kind in re.findall(r"`([a-z0-9-]+)`", cell)}
+    anchors = re.findall(r'<a id="([a-z0-9-]+)"></a>', table)
+    assert sorted(anchors) == sorted(documented), "tfyard why names the place of each kind"
     found = {kind for each in SITUATIONS.values() for kind in (each.kind, each.also) if kind} | PROGRAMS
     found |= {kind for proof in PROOFS.values() for kinds in proof.tests.values() for kind in kinds.split()}
     assert documented == found

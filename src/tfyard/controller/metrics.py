@@ -72,9 +72,7 @@ class Metrics:
             "tfyard_missing_permissions", "Permissions that the operator needs and does not have"
         )
         self.unreadable_objects = self._gauge("tfyard_unreadable_objects", "Objects that cannot be read")
-        self.refused_statuses = self._gauge(
-            "tfyard_refused_statuses", "Jobs whose status the API server refuses to store"
-        )
+        self.refused_statuses = self._gauge("tfyard_refused_statuses", "Jobs whose status the server refuses")
 
     def render(self) -> str:
         """All metrics in Prometheus' text format, for `CONTENT_TYPE`."""
