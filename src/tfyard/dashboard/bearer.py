@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.identity import JobSource, ViewerIdentity
-from tfyard.errors import Usage
+from tfyard.errors import NoSuchJob, Usage
 from tfyard.kube import Access, ClusterEntry, Forbidden, NotFound, Unauthorized, User
 from tfyard.kube.sync import SyncClient
 from tfyard.remote import jobs
@@ -110,7 +110,7 @@ def _source(connect: Callable[[], SyncClient], name: str, selector: str) -> JobS
 
 def _find(connect: Callable[[str], SyncClient], address: Address) -> Place:
     if not address.namespace:
-        raise jobs.NoSuchJob("this page runs in the cluster: there are no runs of a machine here")
+        raise NoSuchJob("this page runs in the cluster: there are no runs of a machine here")
     with connect(address.namespace) as client:
         return OnCluster(client.access, jobs.find(client, address.namespace, address.name), _quiet)
 
