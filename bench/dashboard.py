@@ -23,7 +23,7 @@ from tests.dashboard.many import PODS, READ, account
 from tfyard.dashboard import app
 from tfyard.dashboard.feed import KEPT, LONGEST, Feed
 from tfyard.dashboard.live import LogView
-from tfyard.dashboard.people import Jobs, Limits, People
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
 from tfyard.dashboard.signing_in import SigningIn
 from tfyard.logs.lines import Lines, LogEvent, Start, Wanted
@@ -69,7 +69,7 @@ async def _drain(stream: aiohttp.ClientResponse) -> None:
 async def of_cluster(plane: ControlPlane, jobs: int, tabs: int) -> None:
     token = await asyncio.to_thread(account, plane, "many", "reader", [READ, PODS])
     async with counting(plane) as counter, AsyncExitStack() as stack:
-        people = People(Jobs(cluster=counter.cluster), Limits())
+        people = People(OfferedJobs(cluster=counter.cluster), SessionLimits())
         settings = PageSettings(hosts=frozenset(LOOPBACK))
         runner = web.AppRunner(app.make(SigningIn(people), settings), access_log=None, shutdown_timeout=0.1)
         await runner.setup()

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.dashboard.counting import Counting, counting
 from tests.dashboard.many import PODS, READ, account, add_job, add_namespace
 from tfyard.dashboard import app
-from tfyard.dashboard.people import Jobs, Limits, People
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
 from tfyard.dashboard.sessions import Busy
 from tfyard.dashboard.signing_in import SigningIn
@@ -52,7 +52,7 @@ async def test_a_hundred_tabs_of_one_identity_ask_the_server_no_more_than_one(
     await asyncio.to_thread(add_job, control_plane, team, "train")
     token = await asyncio.to_thread(account, control_plane, team, "anna", [READ, PODS])
     async with counting(control_plane) as counter, AsyncExitStack() as tabs:
-        people = People(Jobs(cluster=counter.cluster), Limits())
+        people = People(OfferedJobs(cluster=counter.cluster), SessionLimits())
         url = await tabs.enter_async_context(page(people))
         connector = aiohttp.TCPConnector(limit=0)
         headers = {"Authorization": f"Bearer {token}"}
@@ -76,7 +76,7 @@ async def test_people_are_bounded_in_number_and_whoever_looks_is_not_put_out(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     tokens = [await asyncio.to_thread(account, control_plane, namespace, name) for name in ("a", "b", "c")]
-    people = People(Jobs(cluster=control_plane.admin.cluster), Limits(people=2))
+    people = People(OfferedJobs(cluster=control_plane.admin.cluster), SessionLimits(people=2))
     try:
         first, second = [await people.of_token(token) for token in tokens[:2]]
         assert first
@@ -107,7 +107,9 @@ async def test_sessions_end_when_nobody_looks_and_when_the_token_is_refused(
     tokens = [
         await asyncio.to_thread(account, control_plane, namespace, name) for name in ("idle", "revoked")
     ]
-    people = People(Jobs(cluster=control_plane.admin.cluster), Limits(idle=0.5, check=0.2, sweep=0.1))
+    people = People(
+        OfferedJobs(cluster=control_plane.admin.cluster), SessionLimits(idle=0.5, check=0.2, sweep=0.1)
+    )
     try:
         idle, revoked = [await people.of_token(token) for token in tokens]
         assert idle

@@ -98,14 +98,14 @@ def _many(
 ) -> Coroutine[Any, Any, None]:
     from tfyard.controller.bind import Bind
     from tfyard.dashboard import bearer
-    from tfyard.dashboard.people import Jobs
+    from tfyard.dashboard.people import OfferedJobs
     from tfyard.dashboard.serving_many import ServingMany, serve_many
 
     _refuse(
         options, ONE, "cannot be used with --in-cluster: everybody comes with a token, and sees the cluster"
     )
     named = bearer.ALL if options["all_namespaces"] else options["namespace"]
-    jobs = Jobs(
+    jobs = OfferedJobs(
         cluster=kubeconfig.load_cluster(os.environ, options["kubeconfig"], options["context"]),
         namespaces=bearer.namespaces(named),
         selector=options["selector"],

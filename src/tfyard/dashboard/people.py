@@ -23,7 +23,7 @@ MOST_COOKIES, MOST_VIEWERS = 8, 3
 """Browsers in which one token can be signed in, and choices of namespaces that are kept for it."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class SessionLimits(Struct, frozen=True, kw_only=True):
     people: int = 100
     idle: float = 1800.0
     """Seconds after the last request; an open page counts as a request that goes on."""
@@ -33,7 +33,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     sweep: float = 10.0
 
 
-class Jobs(Struct, frozen=True, kw_only=True):
+class OfferedJobs(Struct, frozen=True, kw_only=True):
     """Which jobs of which cluster a page in the cluster shows."""
 
     cluster: ClusterEntry
@@ -45,7 +45,7 @@ class Jobs(Struct, frozen=True, kw_only=True):
 class Person:
     """A token, and everything that was read with it."""
 
-    def __init__(self, jobs: Jobs, found: Bearer, limits: Limits) -> None:
+    def __init__(self, jobs: OfferedJobs, found: Bearer, limits: SessionLimits) -> None:
         self._jobs, self.bearer, self._limits = jobs, found, limits
         self.checked = time.monotonic()
         self._until = self.checked + min(limits.longest, bearer.lasts(found.token))
@@ -96,7 +96,7 @@ class Person:
 class People:
     """Tokens and cookies are found by their hashes: how long that takes tells nothing about them."""
 
-    def __init__(self, jobs: Jobs, limits: Limits) -> None:
+    def __init__(self, jobs: OfferedJobs, limits: SessionLimits) -> None:
         self.jobs, self._limits = jobs, limits
         self._known: dict[bytes, Person] = {}
         self._checks: dict[bytes, asyncio.Task[Person | None]] = {}

@@ -14,7 +14,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 
 
-class Outside(Struct, frozen=True):
+class AsSeen(Struct, frozen=True):
     scheme: str
     host: str
     prefix: str = ""
@@ -34,9 +34,9 @@ def read(texts: Sequence[str]) -> tuple[Network, ...]:
     return tuple(networks)
 
 
-def outside(request: web.Request, proxies: Sequence[Network]) -> Outside:
+def as_seen(request: web.Request, proxies: Sequence[Network]) -> AsSeen:
     """Of a header with several values, the last is the one that the configured proxy has added."""
-    plain = Outside(request.scheme, request.headers.get("Host", "").lower())
+    plain = AsSeen(request.scheme, request.headers.get("Host", "").lower())
     if not _is_from(request, proxies):
         return plain
 
@@ -44,7 +44,7 @@ def outside(request: web.Request, proxies: Sequence[Network]) -> Outside:
         return request.headers.get(f"X-Forwarded-{name}", default).rpartition(",")[2].strip()
 
     scheme, prefix = told("Proto", plain.scheme).lower(), told("Prefix", "").rstrip("/")
-    return Outside(
+    return AsSeen(
         scheme if scheme in ("http", "https") else plain.scheme,
         told("Host", plain.host).lower(),
         prefix if is_path(prefix) else "",

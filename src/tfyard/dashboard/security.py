@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from msgspec import Struct
 
-from tfyard.dashboard.proxies import Network, outside
+from tfyard.dashboard.proxies import Network, as_seen
 
 _PORT = re.compile(r":\d+$")
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -62,7 +62,7 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 def refusal(request: web.Request, settings: PageSettings) -> str:
     """Why the request is not answered; empty: it is. A foreign name in Host is a page of somebody else that has
     made its own name point to this machine (DNS rebinding)."""
-    seen = outside(request, settings.proxies).host
+    seen = as_seen(request, settings.proxies).host
     for host in (request.headers.get("Host", "").lower(), seen):
         if not {host, _PORT.sub("", host)} & settings.hosts:
             return f"this server does not answer to the name {host!r}; `--allow-host` adds a name"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tfyard.controller.bind import Bind
 from tfyard.dashboard import app, proxies
-from tfyard.dashboard.people import Jobs, Limits, People
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
 from tfyard.dashboard.serving import LAST_ANSWERS
 from tfyard.dashboard.signing_in import SigningIn
@@ -22,11 +22,11 @@ class ServingMany(Struct, frozen=True, kw_only=True):
     proxies: tuple[str, ...] = ()
     path: str = ""
     """The path below which everything is, where a proxy leaves it in the address."""
-    limits: Limits = Limits()
+    limits: SessionLimits = SessionLimits()
     show: Callable[[str], None]
 
 
-async def serve_many(jobs: Jobs, serving: ServingMany) -> None:
+async def serve_many(jobs: OfferedJobs, serving: ServingMany) -> None:
     """Until it is cancelled."""
     settings = PageSettings(
         base=serving.path.rstrip("/"),

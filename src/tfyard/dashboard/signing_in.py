@@ -9,7 +9,7 @@ from aiohttp import web
 from tfyard.dashboard import bearer
 from tfyard.dashboard.answers import SETTINGS, see_other, whole
 from tfyard.dashboard.people import People
-from tfyard.dashboard.proxies import outside
+from tfyard.dashboard.proxies import as_seen
 from tfyard.dashboard.sessions import COOKIE
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import Usage
@@ -104,7 +104,7 @@ def _chosen(request: web.Request) -> tuple[str, ...]:
 
 def _set(request: web.Request, answer: web.Response, name: str, value: str, **more: Any) -> None:
     """Without a prefix from a proxy, the browser takes the path of the address as it sees it."""
-    seen = outside(request, request.app[SETTINGS].proxies)
+    seen = as_seen(request, request.app[SETTINGS].proxies)
     path = f"{seen.prefix}{request.app[SETTINGS].base}/" if seen.prefix else ""
     is_secure = seen.scheme == "https"
     answer.set_cookie(name, value, path=path, httponly=True, samesite="Strict", secure=is_secure, **more)

@@ -171,7 +171,7 @@
       clearTimeout(silence);
       byId("lost").hidden = false;
       disconnect();
-      setTimeout(begin, POLL);
+      setTimeout(byId("who") ? poll : begin, POLL);
     };
   }
   function disconnect() {
@@ -184,12 +184,13 @@
     if (document.hidden) return;
     try {
       const answer = await fetch(address() + "&poll=1");
+      if (answer.status === 401 && byId("who")) return location.reload();  // signed out: the form says so
       if (!answer.ok) throw new Error(answer.statusText);
       take(await answer.text());
     } catch {
       byId("lost").hidden = false;
     }
-    polling = setTimeout(poll, POLL);
+    polling = setTimeout(begin, POLL);
   }
   const begin = () => (streams ? connect() : poll());
   if (live) {
