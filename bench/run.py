@@ -18,6 +18,8 @@ ROUNDS = 3
 FLOOD = 100 * 1000 * 1000
 TRIVIAL, TRIVIAL_ROUNDS = 15, 20
 """Maximum ratio to bare Python, and the number of rounds, in turns: a busy machine slows both alike."""
+FILES, BESIDE_START = 2000, 30
+"""Files of a git tree, and the milliseconds that its record may cost until the first task runs."""
 
 FLOOD_SCRIPT = f"""
 import os
@@ -48,6 +50,36 @@ def trivial(folder: Path) -> None:
     verdict = "ok" if ours <= TRIVIAL * bare else "MISSED"
     print(f"one trivial task: python {bare * 1000:.0f} ms, tfyard {ours * 1000:.0f} ms")
     print(f"  ratio {ours / bare:.1f} (target {TRIVIAL}) {verdict}")
+
+
+def recording(folder: Path) -> None:
+    """What reading git and packages costs until the first task runs: in a repository with changes, and without."""
+    script = "import time; print(time.time(), file=open('began', 'w'))\n"
+    plain, tree = folder / "plain", folder / "tree"
+    for each in (plain, tree):
+        each.mkdir()
+        (each / "task.py").write_text(script)
+    for number in range(FILES):
+        (tree / f"{number}.txt").write_text(f"{number}\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example"]
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "first"]):
+        subprocess.run([*git, *words], cwd=tree, check=True)
+    for number in range(0, FILES, 10):
+        (tree / f"{number}.txt").write_text("changed\n")
+    least = {plain: float("inf"), tree: float("inf")}
+    for _ in range(TRIVIAL_ROUNDS):
+        for each in least:
+            least[each] = min(least[each], _until_it_began(each))
+    more = (least[tree] - least[plain]) * 1000
+    verdict = "ok" if more <= BESIDE_START else "MISSED"
+    print(f"until the first task runs: {least[plain] * 1000:.0f} ms, in a git tree {more:+.0f} ms")
+    print(f"  (target +{BESIDE_START} ms) {verdict}")
+
+
+def _until_it_began(folder: Path) -> float:
+    start = time.time()
+    timed(tfyard("run", "task.py"), folder)
+    return float((folder / "began").read_text()) - start
 
 
 def overhead(folder: Path) -> None:
@@ -83,6 +115,7 @@ def main() -> None:
         os.environ.pop(name, None)
     with tempfile.TemporaryDirectory() as name:
         trivial(Path(name))
+        recording(Path(name))
         overhead(Path(name))
         flood(Path(name))
 

@@ -245,4 +245,7 @@ def test_what_no_task_can_read_is_told_in_one_line_with_attach(yard: Yard) -> No
     assert piped(yard, "run", "ask.py", "--worker", "2", stdin="").stdout.count(text) == 1
     yard.write("ask.py", "input()")
     assert piped(yard, "run", "ask.py", "--worker", "2", stdin="").stdout.count(text) == 1
+    assert piped(yard, "run", "ask.py", "--worker", "2").stdout.count(text) == 1, (
+        "and not once for each reason"
+    )
     assert piped(yard, "run", "ask.py", stdin="").stdout.count(text) == 0

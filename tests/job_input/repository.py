@@ -28,7 +28,7 @@ def git(folder: Path, *words: str) -> str:
 def commit(folder: Path, message: str = "change") -> str:
     """Commits everything; the hash of the commit."""
     git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", message)
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
     return git(folder, "rev-parse", "HEAD")
 
 

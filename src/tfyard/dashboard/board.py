@@ -130,7 +130,7 @@ class JobsBoard:
                         return
                     self._tell(self._take, turn, rows, is_first)
                     is_first = False
-            except TfyardError as problem:
+            except (TfyardError, OSError) as problem:
                 self._tell(self._note, turn, str(problem))
             self._is_closed.wait(TRY_AGAIN)
 
@@ -251,7 +251,7 @@ class JobsBoard:
         async with self._slots:
             try:
                 found = await aio.in_thread(self._details, address, interest is not None and interest.whole)
-            except TfyardError as problem:
+            except (TfyardError, OSError) as problem:
                 if (row := self.rows.get(address)) is None:
                     return
                 at = datetime.now(UTC)

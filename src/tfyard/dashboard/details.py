@@ -54,7 +54,7 @@ def read(place: Place, job: JobSummary, *, whole: bool) -> Details:
     def asked(question: Callable[[], T], default: T) -> T:
         try:
             return question()
-        except TfyardError as problem:
+        except (TfyardError, OSError) as problem:  # OSError: the folder of a run was removed meanwhile
             problems.append(str(problem))
             return default
 

@@ -72,7 +72,7 @@ class RunFollower:
             verbose=verbose,
         )
         self._screen = _choose(output, look, self._progress)
-        self._has_told_unread = False
+        self._no_input, self._has_told_unread = no_input(prepared.job), False
 
     async def follow(self) -> RunRecord:
         run = Execution(self._prepared, self._show, for_screen=self._screen.may_skip)
@@ -91,11 +91,9 @@ class RunFollower:
     def _tell_unread(self) -> None:
         """Tell once that something was piped in that no task gets."""
         if not self._prepared.reader and not self._has_told_unread and standard_input.is_waiting():
-            self._has_told_unread = True
             attached = "with --attach, a task has the input of the terminal that you start it in"
-            self._show(
-                Note("warning", no_input(self._prepared.job) or f"standard input is not read: {attached}")
-            )
+            self._show(Note("warning", self._no_input or f"standard input is not read: {attached}"))
+            self._has_told_unread = True
 
     async def _refresh(self) -> None:
         while True:
@@ -106,6 +104,10 @@ class RunFollower:
     def _show(self, event: RunEvent) -> None:
         if isinstance(event, Metric):
             self._progress.note(event, time.monotonic())
+        elif isinstance(event, Note) and event.text == self._no_input:
+            if self._has_told_unread:
+                return
+            self._has_told_unread = True
         with self._writing():
             self._screen.show(event)
 
