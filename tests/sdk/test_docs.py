@@ -15,7 +15,7 @@ from tests.cli.running import ROOT
 
 pytestmark = pytest.mark.processes
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"```python(?: ([\w= .]+))?\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```python(?: (?:for=)?([\w= .]+))?\n(.*?)```", re.DOTALL)
 JOB = "name: train\nimage: example/train:1\ncode: .\nrun: python train.py\nworker: 1\n"
 
 

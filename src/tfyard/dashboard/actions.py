@@ -136,13 +136,13 @@ def _difference(before: str, after: str) -> list[tuple[str, str]]:
     return [(kinds.get(line[:1], "stays"), line) for line in list(lines)[2:]]
 
 
-class Performed(Struct, frozen=True):
+class ActionResult(Struct, frozen=True):
     texts: list[str]
     made: Address | None = None
     """The new job, if the action has made one."""
 
 
-async def perform(viewer: Viewer, wish: Wish) -> Performed:
+async def perform(viewer: Viewer, wish: Wish) -> ActionResult:
     """Each job by itself: what fails for one is told, and done for the others."""
     texts, made = list[str](), None
     for job in wish.jobs:
@@ -157,7 +157,7 @@ async def perform(viewer: Viewer, wish: Wish) -> Performed:
             texts.append(f"{job.name}: {problem}")
         viewer.forget_feed(job)
         viewer.board.read_again(job)
-    return Performed(texts, made)
+    return ActionResult(texts, made)
 
 
 def _perform(viewer: Viewer, wish: Wish, job: Address) -> tuple[Intent, Done]:

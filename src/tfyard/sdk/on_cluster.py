@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfyard.errors import NoSuchJob, NotRunning, TfyardError
 from tfyard.extras import needs
@@ -212,41 +212,31 @@ class OnCluster:
     # --- actions
 
     def stop(self) -> Intent:
-        from tfyard.remote import actions
-
-        return self._intent(actions.stop)
+        return self._intent("stop")
 
     def resume(self) -> Intent:
-        from tfyard.remote import actions
-
-        return self._intent(actions.resume)
+        return self._intent("resume")
 
     def restart(self, words: tuple[str, ...]) -> Intent:
-        from tfyard.remote import actions
-
-        return self._intent(partial(actions.restart, words=words))
+        return self._intent("restart", words=words)
 
     def scale(self, counts: dict[str, int]) -> Intent:
-        from tfyard.remote import actions
-
-        return self._intent(partial(actions.scale, counts=counts))
+        return self._intent("scale", counts=counts)
 
     def delete(self) -> Intent:
-        from tfyard.remote import actions
-
-        return self._intent(actions.delete)
+        return self._intent("delete")
 
     def rerun(self, changes: RerunOptions) -> Intent:
-        from tfyard.remote import actions, reruns
+        from tfyard.remote import reruns
 
         read = reruns.read(changes.sets, changes.env, changes.name)
-        return self._intent(partial(actions.rerun, changes=read, is_exact=changes.is_exact))
+        return self._intent("rerun", changes=read, is_exact=changes.is_exact)
 
-    def _intent(self, intend: Callable[[SyncClient, Found], actions.ClusterIntent]) -> Intent:
+    def _intent(self, verb: str, **words: Any) -> Intent:
         from tfyard.remote import actions
 
         with self._asking() as (client, job):
-            intent = intend(client, job)
+            intent: actions.ClusterIntent = getattr(actions, verb)(client, job, **words)
         return Intent(
             name=self.name,
             title=self.title,
