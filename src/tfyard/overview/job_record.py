@@ -187,7 +187,7 @@ def tensorflow_of(software: Software | None) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of `tfyard describe --record -o json`."""
-    made = msgspec.to_builtins(msgspec.json.schema(JobRecord))
+    made = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(JobRecord)))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "record of a job, version 1"}
     return {**head, "$ref": made["$ref"], "$defs": dict(sorted(made["$defs"].items()))}
 
