@@ -69,7 +69,7 @@ lock:
 test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
 	@$(MAKE) --no-print-directory helm || test -z "$$CI"
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install
 	@$(BIN)/python -m pytest -m long -n 2 --dist loadfile

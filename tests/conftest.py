@@ -58,20 +58,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In their order, and in groups that keep two workers busy to the end."""
+    """In their order, and in groups that keep all workers busy to the end."""
     items.sort(key=_turn)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _group(item: pytest.Item) -> str:
-    """One worker each, which has one control plane for all of them. The operator's take as long as all others;
-    those with clusters of their own come when a worker has nothing else to do."""
+    """One worker each, which has one control plane for all of them. Tests with a cluster mostly wait, so there are
+    more workers than cores. The operator's take longest, half of them with something that fails."""
     if item.get_closest_marker("cluster") is None:
-        return "the rest"
+        return "programs" if _turn(item) else "pure"
     if "_control_plane" not in getattr(item, "fixturenames", ()):
         return "clusters of their own"
-    return "the operator" if item.path.is_relative_to(OPERATOR) else "a shared cluster"
+    if not item.path.is_relative_to(OPERATOR):
+        return "a shared cluster"
+    return "the operator and faults" if item.path.name.startswith("test_faults_") else "the operator"
 
 
 def _turn(item: pytest.Item) -> int:

@@ -29,7 +29,7 @@ def plane(_plane: ControlPlane) -> Iterator[ControlPlane]:
     yield _plane
     with SyncClient(_plane.admin) as client:
         installation.uninstall(client, crds=True, force=True, say=lambda _text: None)
-        until(lambda: client.send(requests.get(requests.CRDS.path()))["items"] == [], "the CRDs are gone")
+        until_removed(client)
 
 
 @pytest.fixture
@@ -38,11 +38,24 @@ def client(plane: ControlPlane) -> Iterator[SyncClient]:
         yield client
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 60
+def until(holds: Callable[[], bool], what: object, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, what
         time.sleep(0.02)
+
+
+def until_removed(client: SyncClient) -> None:
+    """The server looks for what is left of a definition's objects every 5 s, and begins again after a minute."""
+    left: dict[str, list[str]] = {}
+
+    def look() -> bool:
+        items = client.send(requests.get(requests.CRDS.path()))["items"]
+        left.clear()
+        left.update({each["metadata"]["name"]: each["status"].get("conditions", []) for each in items})
+        return not left
+
+    until(look, left, 180)  # a failure shows what is left by then
 
 
 def until_served(client: SyncClient, resource: Resource) -> None:

@@ -126,6 +126,18 @@ def test_a_pod_that_we_deleted_leaves_its_name_at_once_and_one_that_others_delet
     assert len(cache.pods) == 0
 
 
+def test_a_pod_that_was_taken_back_is_none_of_the_job_whatever_the_watch_reports_of_it_later() -> None:
+    """A kubelet may start it before the delete arrives. It then looked like a task that somebody stopped."""
+    cache, asked = cache_with_job(), {"deletion_timestamp": datetime(2026, 1, 1, tzinfo=UTC)}
+    cache.apply_response("Pod", pod(5, "Pending"))
+    cache.pods.take_back(JOB, NAME, f"uid-of-{NAME}")
+    for view in (pod(5, "Pending"), pod(6), pod(7, **asked)):
+        assert cache.pods.put(view) == ""
+    cache.drop_pod(pod(8, **asked))
+    assert phases(cache) == []
+    assert cache.pods.put(pod(9, uid="of-the-next")) == JOB
+
+
 def test_a_list_does_not_forget_that_a_pod_was_asked_to_stop_before_its_end() -> None:
     cache, asked = cache_with_job(), {"deletion_timestamp": datetime(2026, 1, 1, tzinfo=UTC)}
     cache.pods.put(pod(5, "Succeeded"))

@@ -210,6 +210,8 @@ class PodCache:
         """Tells whether an owner is a job that exists."""
         self._unreadable = unreadable
         self._pods = Owned[str, CachedPod]()
+        self._taken_back: dict[str, dict[str, str]] = {}
+        """Owner -> name of a pod -> uid of the last one of that name that was taken back."""
         self._versions = Versions()
 
     def __len__(self) -> int:
@@ -236,6 +238,12 @@ class PodCache:
     def apply_response(self, view: PodView) -> None:
         if not self._versions.is_past("Pod", view.metadata):
             self._keep(view)
+
+    def take_back(self, owner: str, name: str, uid: str) -> None:
+        """Forgets a pod that came back changed from its create, and ignores what the watch still reports of it: it
+        never was a task's, so its end is none. A watch by labels may never report that it is gone."""
+        self._taken_back.setdefault(owner, {})[name] = uid
+        self.mark_deleted(owner, name, uid, None)
 
     def mark_deleted(self, owner: str, name: str, uid: str, until: datetime | None) -> None:
         """Notes our own delete: the pod is gone (None), or terminates until then. The watch reports it later; a
@@ -280,6 +288,7 @@ class PodCache:
 
     def forget_gone(self, owner: str) -> None:
         self.prune(owner, self.gone(owner))
+        self._taken_back.pop(owner, None)
 
     def leftovers(self, namespace: str) -> Iterator[tuple[str, str]]:
         others = self._pods.of_others(self._is_job)
@@ -299,6 +308,8 @@ class PodCache:
         meta = view.metadata
         cached = self._pods.of(meta.owner).get(meta.name)
         if cached is not None and is_older(meta.resource_version, cached.version):
+            return False
+        if self._taken_back.get(meta.owner, {}).get(meta.name) == meta.uid:
             return False
         same = cached if cached is not None and cached.pod.uid == meta.uid else None
         pod = read_pod(view, same.pod if same else None)

@@ -122,10 +122,10 @@ class ObjectWriter:
         return None
 
     async def _take_back(self, job: Job, action: Delete) -> None:
-        """Deletes an object that came back changed: it would run unseen, or as another task. Nor is it kept in the
-        cache: a watch by labels may never report that it is gone."""
+        """Deletes an object that came back changed: it would run unseen, or as another task."""
         await self.delete(job, action)
-        self._cache.pods.mark_deleted(job.as_owner, action.name, action.uid, None)
+        if action.kind == "Pod":
+            self._cache.pods.take_back(job.as_owner, action.name, action.uid)
 
     async def delete_job(self, job: Job) -> None:
         resource = self._resources.of_job(job)
