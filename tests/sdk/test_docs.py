@@ -15,13 +15,13 @@ from tests.cli.running import ROOT
 
 pytestmark = pytest.mark.processes
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"```python(?: (?:for=)?([\w= .]+))?\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r'(?:<!-- examples: (\w+) -->\n)?```python(?: title="([\w.]+)")?\n(.*?)```', re.DOTALL)
 JOB = "name: train\nimage: example/train:1\ncode: .\nrun: python train.py\nworker: 1\n"
 
 
 def blocks(*kinds: str) -> str:
     """The examples of these kinds in the order of the page, as one program."""
-    return "\n".join(text for kind, text in BLOCK.findall(PAGE) if kind in kinds)
+    return "\n".join(text for kind, title, text in BLOCK.findall(PAGE) if (kind or title) in kinds)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 def prepared(folder: Path) -> Path:
     """A folder with the files that the examples use."""
-    (folder / "train.py").write_text(blocks("file=train.py"))
+    (folder / "train.py").write_text(blocks("train.py"))
     (folder / "job.yaml").write_text(JOB)
     return folder
 

@@ -99,7 +99,7 @@ def _many(
     from tfyard.controller.bind import Bind
     from tfyard.dashboard import bearer
     from tfyard.dashboard.people import OfferedJobs
-    from tfyard.dashboard.serving_many import ServingMany, serve_many
+    from tfyard.dashboard.serving import ServingMany, serve_many
 
     _refuse(
         options, ONE, "cannot be used with --in-cluster: everybody comes with a token, and sees the cluster"

@@ -1,4 +1,4 @@
-"""Serves the page on this machine, for the user who started it."""
+"""Serves the page: on this machine for the user who started it, or to many people, each with their own token."""
 
 import asyncio
 import secrets
@@ -9,12 +9,15 @@ from collections.abc import Callable
 from aiohttp import web
 from msgspec import Struct
 
+from tfyard.controller.bind import Bind
 from tfyard.dashboard import app, proxies, security
 from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.one_user import TOKEN, OneUser
-from tfyard.dashboard.security import PageSettings
+from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
+from tfyard.dashboard.security import LOOPBACK, PageSettings
+from tfyard.dashboard.signing_in import SigningIn
 from tfyard.dashboard.viewer import Viewer
-from tfyard.errors import TfyardError
+from tfyard.errors import TfyardError, Usage
 from tfyard.sdk.forwarding import HOST
 
 USUAL_PORT = 8765
@@ -89,3 +92,45 @@ def _at_each_line(show: Callable[[], None]) -> None:
             loop.remove_reader(sys.stdin)
 
     loop.add_reader(sys.stdin, read)
+
+
+# --- many people
+
+
+class ServingMany(Struct, frozen=True, kw_only=True):
+    bind: Bind
+    hosts: tuple[str, ...] = ()
+    """Names by which people and proxies reach it; those of this machine are always allowed, for port-forward."""
+    proxies: tuple[str, ...] = ()
+    path: str = ""
+    """The path below which everything is, where a proxy leaves it in the address."""
+    limits: SessionLimits = SessionLimits()
+    show: Callable[[str], None]
+
+
+async def serve_many(jobs: OfferedJobs, serving: ServingMany) -> None:
+    """Until it is cancelled."""
+    settings = PageSettings(
+        base=serving.path.rstrip("/"),
+        hosts=frozenset((*LOOPBACK, *(each.lower() for each in serving.hosts))),
+        proxies=proxies.read(serving.proxies),
+    )
+    if settings.base and not proxies.is_path(settings.base):
+        raise Usage(f"--path {serving.path}: write a path such as /tfyard")
+    sessions = SigningIn(People(jobs, serving.limits))
+    runner = web.AppRunner(app.make(sessions, settings), access_log=None, shutdown_timeout=LAST_ANSWERS)
+    try:
+        await runner.setup()
+        serving.show(f"http://{await _listen_at(runner, serving.bind)}{settings.base}/")
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+async def _listen_at(runner: web.AppRunner, bind: Bind) -> str:
+    try:
+        await web.TCPSite(runner, bind.host or None, bind.port).start()
+    except OSError as problem:
+        raise Usage(f"cannot listen on {bind.host}:{bind.port}: {problem.strerror or problem}") from problem
+    host = f"[{bind.host}]" if ":" in bind.host else bind.host or "0.0.0.0"
+    return f"{host}:{runner.addresses[0][1]}"

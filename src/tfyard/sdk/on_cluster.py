@@ -204,10 +204,10 @@ class OnCluster:
         return self._called(name) if name else None
 
     def missing_permissions(self) -> dict[str, str]:
-        from tfyard.remote import allowed
+        from tfyard.remote import refusals
 
         with self._asking() as (client, job):
-            return allowed.missing(client, job.resource, self.namespace)
+            return refusals.missing_permissions(client, job.resource, self.namespace)
 
     # --- actions
 

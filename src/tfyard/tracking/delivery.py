@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.tracking import beginning, payloads
+from tfyard.tracking import payloads
 from tfyard.tracking.client import MLflowRefused, MLflowServer
-from tfyard.tracking.orders import KEPT, TrackedRun
+from tfyard.tracking.orders import KEPT, TrackedRun, TrackingOrder
 
 if TYPE_CHECKING:
     from tfyard.tracking.metrics import MetricRows
@@ -19,6 +19,12 @@ CHUNK = 1 << 20
 """Bytes of the file that are read at once."""
 MOST_ROWS = 5_000
 """Of one chunk: a program that prints more reports than a server stores is thinned out, evenly."""
+
+MISSING = "RESOURCE_DOES_NOT_EXIST"
+EXISTS = "RESOURCE_ALREADY_EXISTS"
+
+RunInfo = dict[str, str]
+"""What the server says of a run: `run_id`, `experiment_id` and more."""
 
 _ROW = msgspec.json.Decoder(dict[str, Any])
 
@@ -33,7 +39,7 @@ class Delivery:
 
     def begin(self) -> str:
         """Makes the run at the server, or goes on in one; the result is the address of its page."""
-        info = beginning.begin(self._server, self.state.order)
+        info = _run(self._server, self.state.order)
         self._keep(replace(self.state, run=info["run_id"]))
         return f"{self._server.uri.rstrip('/')}/#/experiments/{info['experiment_id']}/runs/{self.state.run}"
 
@@ -111,3 +117,55 @@ def _row(line: bytes) -> dict[str, Any] | None:
     with suppress(msgspec.DecodeError):
         return _ROW.decode(line)
     return None
+
+
+def _run(server: MLflowServer, order: TrackingOrder) -> RunInfo:
+    """The run of a job, in the experiment of its name: a new one, or the one in which it goes on."""
+    return _again(server, order) or _new(server, order)
+
+
+def _again(server: MLflowServer, order: TrackingOrder) -> RunInfo | None:
+    """The run to go on in, which is running again; None: there is none, or it was deleted."""
+    if not order.run:
+        return None
+    try:
+        body = {"run_id": order.run, "status": "RUNNING"}
+        info: RunInfo = server.post("runs/update", body)["run_info"]
+    except MLflowRefused as refusal:
+        if not refusal.code:
+            raise
+        return None
+    return info
+
+
+def _new(server: MLflowServer, order: TrackingOrder) -> RunInfo:
+    body = {
+        "experiment_id": _experiment(server, order.job),
+        "run_name": order.name,
+        "start_time": int(order.started * 1000),
+        "tags": payloads.pairs(order.tags),
+    }
+    info: RunInfo = server.post("runs/create", body)["run"]["info"]
+    return info
+
+
+def _experiment(server: MLflowServer, name: str) -> str:
+    """Id of the experiment. Two jobs may make it at the same time."""
+    try:
+        found = server.get("experiments/get-by-name", experiment_name=name)["experiment"]
+    except MLflowRefused as refusal:
+        if refusal.code != MISSING:
+            raise
+        return _new_experiment(server, name)
+    if found.get("lifecycle_stage") == "deleted":
+        raise MLflowRefused(f"its experiment {name} is deleted; restore it, or give the job another name")
+    return str(found["experiment_id"])
+
+
+def _new_experiment(server: MLflowServer, name: str) -> str:
+    try:
+        return str(server.post("experiments/create", {"name": name})["experiment_id"])
+    except MLflowRefused as refusal:
+        if refusal.code != EXISTS:
+            raise
+        return _experiment(server, name)

@@ -17,9 +17,8 @@ from tfyard.model import Pod
 from tfyard.model.names import JOB_KINDS, is_name_of, pod_name
 from tfyard.views.pods import ObjectMeta, PodView
 
-from .owned import Owned, Versions, is_older
+from .cache_parts import Owned, TakenNames, Versions, is_older
 from .pods import has_unwritten_end, read_pod
-from .taken_names import TakenNames
 from .unreadable import UnreadableObjects, problem_of
 from .views import Child, StoredJob
 

@@ -1,4 +1,5 @@
-"""Objects by the job that owns them, and the versions of them that watches have reported."""
+"""What the cache is made of: objects by the job that owns them, the versions of them that watches have reported,
+and the names that jobs wait for."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
@@ -86,6 +87,50 @@ class Versions:
         """Whether the watch has already reported this version or a later one."""
         watched = self._watched.get((kind, meta.namespace), 0)
         return 0 < version_number(meta.resource_version) <= watched
+
+
+Name = tuple[str, str, str]
+"""(kind, namespace, name)"""
+
+
+class TakenNames:
+    """Jobs that cannot create an object because another one has its name: they are woken when it is gone."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[Name]] = {}
+        """A job as owner -> the names that it waits for."""
+
+    def __len__(self) -> int:
+        """Number of jobs that wait."""
+        return len(self._names)
+
+    def add(self, job: str, name: Name) -> None:
+        self._names.setdefault(job, set()).add(name)
+
+    def release(self, kind: str, meta: ObjectMeta) -> list[str]:
+        """Notes that an object is gone; returns the jobs that now wait for no name: a job that waits for a
+        thousand pods of its predecessor should not try a thousand times."""
+        name = (kind, meta.namespace, meta.name)
+        waiting = [job for job, names in self._names.items() if name in names]
+        for job in waiting:
+            self._names[job].discard(name)
+        return [job for job in waiting if not self._names[job]]
+
+    def waiting_for(self, kind: str, namespace: str) -> list[str]:
+        """The jobs that wait for any name of a kind in a namespace, or in all (empty)."""
+
+        def is_such(name: Name) -> bool:
+            return name[0] == kind and namespace in ("", name[1])
+
+        return [job for job, names in self._names.items() if any(map(is_such, names))]
+
+    def discard(self, job: str, name: Name) -> None:
+        """Removes a name that turned out to be the job's own, or free."""
+        self._names.get(job, set()).discard(name)
+
+    def forget(self, job: str) -> None:
+        """Forgets the names of a job that is deleted, or tries again."""
+        self._names.pop(job, None)
 
 
 def is_older(version: str, than: str) -> bool:
