@@ -1,5 +1,6 @@
 """`tfyard submit` as a command: what it prints without a cluster, what it refuses, and what it imports."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,11 @@ def test_a_dry_run_of_the_client_prints_the_manifests_and_asks_no_cluster() -> N
     assert found["PersistentVolumeClaim"]["metadata"]["name"] == "train-out"
 
 
+def test_a_dry_run_prints_one_json_list_too() -> None:
+    done = tfyard("submit", "train.py", "--dry-run=client", "-o", "json")
+    assert [each["kind"] for each in json.loads(done.out)["items"]][-1] == "TFJob"
+
+
 def test_options_change_the_job_of_a_file() -> None:
     words = ("--set", "worker=3", "--env", "LR=1", "--image", "example/b:2", "--name", "other")
     done = tfyard("submit", "job.yaml", *words, "--dry-run=client")
@@ -48,6 +54,7 @@ def test_options_change_the_job_of_a_file() -> None:
     ("words", "text"),
     [
         (["job.yaml", "--follow", "--wait"], "--follow waits, too"),
+        (["job.yaml", "--wait", "-o", "json"], "-o json prints the job as it was submitted"),
         (["job.yaml", "--on-finish", "out"], "--on-finish needs --follow or --wait"),
         (["job.yaml", "--wait", "--on-finish", "job.yaml"], "--on-finish job.yaml: this is a file"),
         (["job.yaml", "--memory", "1Gi"], "--memory is for scripts; a job file has the word memory"),

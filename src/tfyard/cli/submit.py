@@ -12,7 +12,7 @@ import click
 from msgspec import Struct
 
 from tfyard import extras, formats
-from tfyard.cli import cluster, files, interrupts, job_input, problems, progress_bar, target
+from tfyard.cli import cluster, files, interrupts, job_input, output, problems, progress_bar, target
 from tfyard.cli.log_printer import PrinterOptions, print_logs
 from tfyard.cli.waiting import until
 from tfyard.errors import Usage
@@ -38,9 +38,12 @@ class After(Struct, frozen=True):
     wait: bool
     on_finish: str
     verbose: bool
+    output: str
 
     def check(self) -> None:
         """Reject wrong options before the job is submitted."""
+        if self.output != "text" and (self.follow or self.wait):
+            raise Usage(f"-o {self.output} prints the job as it was submitted: leave out --follow and --wait")
         if self.follow and self.wait:
             raise Usage("--follow waits, too: give one of --follow and --wait")
         if self.on_finish and not (self.follow or self.wait):
@@ -74,6 +77,13 @@ class After(Struct, frozen=True):
     default="none",
     help="client: print the manifests and ask no cluster. server: let it check everything, and store nothing.",
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "name", "json", "yaml"]),
+    default="text",
+    help="Print the TFJob as the cluster has it, as kubectl does.",
+)
 @click.option("--force", is_flag=True, help="Submit the job even if checks say that it cannot run.")
 @click.option(
     "--force-conflicts", is_flag=True, help="Take over fields with other managers, as kubectl does."
@@ -98,6 +108,7 @@ def command(dry_run: str, **options: Any) -> None:
       tfyard submit job.yaml --set worker=4 -n ml --wait
       tfyard submit train.py --worker 2 --follow --on-finish out -- --steps 100
       tfyard submit job.yaml --dry-run=server        # would it be accepted?
+      tfyard submit job.yaml -o json
     """
     after = After(**{name: options.pop(name) for name in After.__struct_fields__})
     after.check()
@@ -108,18 +119,22 @@ def command(dry_run: str, **options: Any) -> None:
     if submission.mlflow and not after.follow and dry_run == "none":
         raise Usage("--mlflow needs --follow: only the process that follows the job reports it")
     if dry_run == "client":
-        _print_manifests(submission, where)
+        _print_manifests(submission, where, after.output)
         return
     with cluster.connect(where) as client:
         sys.exit(_submit(client, submission, after, where))
 
 
-def _print_manifests(submission: Submission, where: dict[str, Any]) -> None:
+def _print_manifests(submission: Submission, where: dict[str, Any], form: str) -> None:
     prepared = prepare(submission, submission.namespace or _namespace(where))
     _tell(prepared)
     for note in prepared.notes:
         target.say(note)
-    files.print_text(formats.to_yaml(*offline(prepared)))
+    manifests = offline(prepared)
+    if form == "json":
+        output.print_objects(output.OutputForm(form), manifests, single=False)
+    else:
+        files.print_text(formats.to_yaml(*manifests))
 
 
 def _namespace(where: dict[str, Any]) -> str:
@@ -147,6 +162,9 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
             at_mlflow.begin if at_mlflow else None,
         )
         job = OnCluster(client.access, submitted, target.say, client)
+        if after.output != "text":
+            _print_job(job.title, submitted, after.output)
+            return 0
         if submission.dry_run:
             return 0
         if not (after.follow or after.wait):
@@ -159,6 +177,13 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     if after.on_finish and not (code == DELETED_CODE and _is_gone(client, submitted)):
         return _copy(client, submitted, Path(after.on_finish), submission.helper_image) or code
     return code
+
+
+def _print_job(title: str, job: Found, form: str) -> None:
+    if form == "name":
+        click.echo(title)
+        return
+    output.print_objects(output.OutputForm(form), [output.without_managed_fields(job.manifest)], single=True)
 
 
 def _at_mlflow(
@@ -229,9 +254,9 @@ def _copy(client: SyncClient, job: Found, folder: Path, image: str) -> int:
     streams = ClusterStreams(client.access, job, target.say)
     with progress_bar.shown() as progress:
         copied = interrupts.run(streams.copy_outputs(folder, HelperOptions(image=image), progress))
-    for output in copied:
-        progress_bar.report(output)
-    return int(any(output.problems for output in copied))
+    for each in copied:
+        progress_bar.report(each)
+    return int(any(each.problems for each in copied))
 
 
 def _named(job: OnCluster, where: dict[str, Any]) -> str:

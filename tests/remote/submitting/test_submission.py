@@ -132,6 +132,10 @@ def test_submitting_the_same_again_changes_nothing_and_a_change_that_pods_would_
     config = {"KUBECONFIG": str(control_plane.kubeconfig)}
     again = tfyard("submit", "job.yaml", "-n", place.namespace, cwd=place.folder, **config)
     assert again.out == "tfjob.kubeflow.org/mnist unchanged\n"
+    words = ("submit", "job.yaml", "-n", place.namespace)
+    assert tfyard(*words, "-o", "name", cwd=place.folder, **config).out == "tfjob.kubeflow.org/mnist\n"
+    told = tfyard(*words, "-o", "json", cwd=place.folder, **config)
+    assert json.loads(told.out)["metadata"]["uid"] == first["metadata"]["uid"]
     assert place.submit(sets=("worker=3",))["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 3
     with pytest.raises(
         TfyardError, match=r"mnist runs already, and spec\.tfReplicaSpecs\.Worker\.template\S+ cannot change"
