@@ -48,12 +48,12 @@ class Command(NamedTuple):
 
 
 def commands(group: click.Group = main.tfyard, above: tuple[str, ...] = ()) -> Iterator[Command]:
-    """All that take --request-timeout: those that speak to a cluster and end."""
+    """All that take --request-timeout and end: the page says of a cluster what there is to say itself."""
     for name in group.list_commands(context := click.Context(group)):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, (*above, name))
-        elif command and any(param.name == "request_timeout" for param in command.params):
+        elif command and name != "dashboard" and any(p.name == "request_timeout" for p in command.params):
             yield Command((*above, name), ARGUMENTS.get(name, _arguments(command)))
 
 
