@@ -49,7 +49,7 @@ def test_a_shell_is_offered_commands_without_importing_them(monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     done = subprocess.run([sys.executable, "-m", "tfyard"], capture_output=True, text=True, check=False)
     assert sorted(done.stdout.split()) == [
-        f"plain,{name}" for name in ("delete", "describe", "dev", "diff", "doctor")
+        f"plain,{name}" for name in ("dashboard", "delete", "describe", "dev", "diff", "doctor")
     ]
     assert "tfyard.cli.doctor" not in imported()
 

@@ -167,7 +167,7 @@ def test_past_runs_are_listed_shown_removed_and_their_logs_printed(yard: Yard) -
     assert "worker-1  Succeeded" in yard.tfyard("runs", "show", name).stdout
     assert yard.tfyard("runs", "logs", name, "worker-1").stdout == "Step: 1, loss: 2\n"
     assert "worker-0.1 │ Step: 1, loss: 2" in yard.tfyard("runs", "logs", "t").stdout
-    assert yard.tfyard("runs", "show", "nobody").returncode == 2
+    assert yard.tfyard("runs", "show", "nobody").returncode == 1
     told = json.loads(yard.tfyard("runs", "show", name, "-o", "json").stdout)
     assert [task["outcome"] for task in told["tasks"]] == ["Succeeded"] * 2
     assert (told["phase"], told["metrics"]) == ("Succeeded", {"loss": 2.0})
