@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["tfyard.testing.fixtures", "tests.helm", "tests.programs"]
 
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 240, 600
-OPERATOR = Path(__file__).parent / "controller"
+OPERATOR, COMMANDS = Path(__file__).parent / "controller", Path(__file__).parent / "cli"
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
 
@@ -68,7 +68,7 @@ def _group(item: pytest.Item) -> str:
     """One worker each, which has one control plane for all of them. Tests with a cluster mostly wait, so there are
     more workers than cores. The operator's take longest, half of them with something that fails."""
     if item.get_closest_marker("cluster") is None:
-        return "programs" if _turn(item) else "pure"
+        return "programs" if _turn(item) else "commands" if item.path.is_relative_to(COMMANDS) else "pure"
     if "_control_plane" not in getattr(item, "fixturenames", ()):
         return "clusters of their own"
     if not item.path.is_relative_to(OPERATOR):
