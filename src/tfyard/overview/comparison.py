@@ -123,10 +123,10 @@ def told(job: ComparedJob) -> Iterator[tuple[tuple[str, str], str]]:
     yield from ((("code", name), value) for name, value in _code(job))
     yield from ((("packages", name), value) for name, value in _packages(record))
     for role in record.roles:
-        name = role.name.lower()
-        yield ("image", name), role.image
-        yield ("image", f"{name} digest"), role.digest or UNKNOWN
-        yield from ((("roles", f"{name} {what}"), value) for what, value in _role(role))
+        yield ("image", role.name.lower()), role.image
+        yield ("image", f"{role.name.lower()} digest"), role.digest or UNKNOWN
+    for role in record.roles:
+        yield from ((("roles", f"{role.name.lower()} {what}"), value) for what, value in _role(role))
     yield from ((("machine", name), value) for name, value in _machine(record))
 
 
