@@ -51,6 +51,7 @@ LINKS = (
 )
 CAP_SYS_RESOURCE = 24
 READY_TIMEOUT = 120.0
+KUBELET_HEALTH = "127.0.0.1:10248"
 
 
 def run(*command: str) -> str:
@@ -147,9 +148,7 @@ class Inside:
         containerd = self._start("containerd", str(binaries.path("containerd")), "-c", own("containerd.toml"))
         _until("containerd", containerd, lambda: Path(CONTAINERD_SOCKET).exists())
         node = ("--kubeconfig", str(self.paths.keys / "kubelet.kubeconfig"), "--node-ip", ADDRESS)
-        self._start(
-            "kubelet", str(kubelet), "--config", own("kubelet.json"), "--hostname-override", NAME, *node
-        )
+        self._start_kubelet(str(kubelet), "--config", own("kubelet.json"), "--hostname-override", NAME, *node)
         proxy = self._start("kube-proxy", str(binaries.path("kube-proxy")), "--config", own("proxy.json"))
         self.plane.kubectl("apply", "-f", own("objects.json"))
         dns = self._start("coredns", str(binaries.path("coredns")), "-conf", own("Corefile"))
@@ -160,6 +159,18 @@ class Inside:
         process = self.plane.process(name, argv)
         process.start()
         return process
+
+    def _start_kubelet(self, *argv: str) -> None:
+        """Again if it ends, as an init system does: containerd's socket is there before its CRI can be used."""
+        end = time.monotonic() + READY_TIMEOUT
+        kubelet = self._start("kubelet", *argv)
+        while not is_open(KUBELET_HEALTH):
+            if time.monotonic() > end:
+                raise ProcessFailed(f"the kubelet is not ready:\n{kubelet.log_tail()}")
+            if not kubelet.running:
+                kubelet.start()
+            time.sleep(0.2)
+        print("the kubelet is ready", flush=True)
 
     def _is_ready(self) -> bool:
         with contextlib.suppress(ProcessFailed):
