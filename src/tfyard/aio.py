@@ -19,7 +19,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from tfyard.errors import Invalid, NotPossible, TfyardError, Usage
+from tfyard.errors import Invalid, NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.remote.submitting.submission import CannotSubmit
 from tfyard.sdk import functions, lines
 from tfyard.sdk import run as sync
@@ -39,6 +39,7 @@ __all__ = [
     "JobDeleted",
     "JobFailed",
     "Line",
+    "NoSuchJob",
     "NotPossible",
     "Run",
     "RunComparison",

@@ -132,7 +132,11 @@ async def test_sessions_end_when_nobody_looks_and_when_the_token_is_refused(
 
             await eventually(nobody)
         assert people.of_cookie(cookies[1]) is None
-        assert viewer.board.is_closed, "its streams end, and what was read is gone"
+
+        async def closed() -> None:
+            assert viewer.board.is_closed, "its streams end, and what was read is gone"
+
+        await eventually(closed)
         assert await people.of_token(tokens[1]) is None
     finally:
         await people.close()

@@ -18,6 +18,7 @@ PUBLIC = [
         "JobDeleted",
         "JobFailed",
         "Line",
+        "NoSuchJob",
         "NotPossible",
         "Run",
         "RunComparison",
