@@ -77,8 +77,8 @@ def _copied(place: Place, copy: Copy) -> Copied:
 
 
 def _to_standard_output(place: Place, copy: Copy) -> Copied:
-    """By way of a file that exists: copies compare checksums and begin again, which a pipe cannot, and a folder
-    does not replace a file."""
+    """Copy into a temporary file first: a copy compares checksums and may begin again, which a pipe cannot. The
+    file exists already, so a folder is refused."""
     with tempfile.NamedTemporaryFile() as file:
         here = Path(file.name)
         try:

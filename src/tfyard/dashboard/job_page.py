@@ -83,7 +83,7 @@ def _sentence(view: JobView, now: datetime) -> str:
 
 
 def _shown(tried: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
-    """Of very many, those that have failed come first."""
+    """The attempts that the page has room for; those that failed are preferred."""
     if len(tried) <= ROWS:
         return tried
     failed = [each for each in tried if each.state == "Failed"]

@@ -123,7 +123,7 @@ class People:
         return None if person is None or person.is_over else person
 
     async def of_token(self, token: str) -> Person | None:
-        """Whose token it is; None: the server does not accept it. It is asked once, however many requests come."""
+        """The person with this token; None: the server does not accept it. The server is asked once per token."""
         key = _hash(token)
         if (known := self._known.get(key)) and not known.is_over:
             return known

@@ -35,7 +35,7 @@ def read(texts: Sequence[str]) -> tuple[Network, ...]:
 
 
 def as_seen(request: web.Request, proxies: Sequence[Network]) -> AsSeen:
-    """Of a header with several values, the last is the one that the configured proxy has added."""
+    """The address as the browser sees it. The configured proxy has added the last value of a header."""
     plain = AsSeen(request.scheme, request.headers.get("Host", "").lower())
     if not _is_from(request, proxies):
         return plain

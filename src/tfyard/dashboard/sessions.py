@@ -16,7 +16,7 @@ class Busy(TfyardError):
 
 class Sessions(Protocol):
     async def viewer(self, request: web.Request) -> Viewer | None:
-        """Who sends the request; None: they have to enter first."""
+        """The viewer who sends the request; None: a sign-in is needed first."""
 
     async def enter(self, request: web.Request) -> web.Response:
         """Let somebody in by this request, or say how to be let in."""

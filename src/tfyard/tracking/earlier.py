@@ -13,8 +13,8 @@ from tfyard.tracking.orders import KEPT, TrackedRun, kept
 
 
 def catch_up(server: MLflowServer, runs: Path) -> None:
-    """Of runs that go on in one run of MLflow, only the last counts. Runs of other servers are left alone: the
-    credentials here are not for those."""
+    """Send what earlier runs have not delivered. If several share one run of MLflow, only the last counts. Runs of
+    other servers are left alone: the credentials here are not for those."""
     newest: dict[str, tuple[Path, TrackedRun]] = {}
     for path in sorted(runs.glob(f"*/{KEPT}"), key=_changed):
         if (state := kept(path.parent)) is not None:
