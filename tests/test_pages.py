@@ -79,6 +79,33 @@ def test_each_block_of_commands_is_run_by_a_test_or_says_why_not(page: Path) -> 
             )
 
 
+def places(page: Path) -> set[str]:
+    """Anchors of a page: of its headings, as GitHub and the site make them, and those that it declares."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = [
+        re.sub(r"[^\w\- ]", "", found.lower()) for found in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    ]
+    ours = {heading.replace(" ", "-") for heading in headings}
+    return {*ours, *(re.sub("-+", "-", each) for each in ours), *re.findall(r'<a id="([^"]+)"', text)}
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, *ROOT.glob("*.md"), *ROOT.glob("[ce]*/*/*.md")}), ids=name)
+def test_each_link_to_a_file_of_ours_leads_to_it_and_to_the_place_in_it(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", text):
+        path, _, place = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not place or place in places(target), link
+
+
+def test_the_menu_of_the_site_has_every_page() -> None:
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert set(re.findall(r"[\w/-]+\.md", str(menu))) == {
+        str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")
+    }
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_tfyard_understands_every_command_line(page: Path) -> None:
     for line in lines(page):

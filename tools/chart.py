@@ -57,9 +57,12 @@ def _rules() -> dict[Path, str]:
     by_file = {
         "operator": roles.OPERATOR_RULES,
         "nodes": [permissions.NODES],
+        "logs": [permissions.POD_LOGS],
         "lease": [permissions.LEASE],
         "view": roles.VIEW_RULES,
         "edit": roles.EDIT_RULES,
+        "sweep": roles.SWEEP_RULES,
+        "sweep-reader": roles.SWEEP_READER_RULES,
         **gang,
     }
     return {

@@ -1,12 +1,12 @@
-"""Photographs the page for the docs, in Debian's chromium.
+"""Photographs the page for the docs, in Debian's chromium: each picture with its path below the page and its size.
 
 tfyard dashboard                                     # where some jobs run, wait and have failed
-python -m tools.dashboard_picture ADDRESS docs/images/dashboard.png [PATH] [WIDTHxHEIGHT]
+python -m tools.dashboard_picture ADDRESS docs/images/dashboard.png,,1240x700 docs/images/job.png,PATH,1240x1050
 """
 
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
 from playwright.sync_api import sync_playwright
 
@@ -16,19 +16,21 @@ READ = 12.0
 """Seconds until the details of all jobs have been read."""
 
 
-def photograph(address: str, picture: Path, below: str, size: tuple[int, int]) -> None:
+def photograph(address: str, pictures: Sequence[str]) -> None:
+    """The address opens the page once, so all pictures are made in one browser."""
     with sync_playwright() as playwright:
         program = playwright.chromium.launch(executable_path=browser.browser(), args=list(browser.ARGUMENTS))
-        page = program.new_page(viewport={"width": size[0], "height": size[1]})
+        page = program.new_page()
         page.goto(address)
-        page.goto(address.partition("?")[0] + below)
-        time.sleep(READ)
-        page.screenshot(path=picture)
+        for each in pictures:
+            picture, path, size = each.split(",")
+            width, height = map(int, size.split("x"))
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto(address.partition("?")[0] + path)
+            time.sleep(READ)
+            page.screenshot(path=picture)
         program.close()
 
 
 if __name__ == "__main__":
-    address, picture, *rest = sys.argv[1:]
-    below = rest[0] if rest else ""
-    width, _, height = (rest[1] if len(rest) > 1 else "1180x600").partition("x")
-    photograph(address, Path(picture), below, (int(width), int(height)))
+    photograph(sys.argv[1], sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Generates the tables of docs/jobfile.md from the declarations of the words.
+"""Generates the tables of docs/jobfile.md and docs/sweep.md from the declarations of the words.
 
 python tools/jobfile_docs.py
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfyard.formats.declarations import explaining
 
-PAGE = Path(__file__).parents[1] / "docs" / "jobfile.md"
+PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("jobfile.md", "sweep.md")]
 _TABLE = re.compile(r"<!-- words: ?(\S*?)( without (\S+))? -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -29,4 +29,5 @@ def _table(mark: str, field: str, without: str | None) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -26,7 +26,8 @@ from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the tests' small helpers
 
-from ends import ends
+import upstream
+from ends import Ends, ends
 from growth import growth
 from idle import idle
 from limit import bare_loop
@@ -63,12 +64,23 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 def measure(commands: list[str], scenario: Scenario, arguments: argparse.Namespace) -> Cost:
     cost = Cost(scenario=scenario, limits=[], rounds={command: [] for command in commands})
-    for _ in range(arguments.rounds):
+    for number in range(arguments.rounds):
+        tell(f"{scenario}, round {number + 1} of {arguments.rounds}: the bare loop")
         cost.limits.append(asyncio.run(bare_loop(scenario)))
         for command in commands:
+            tell(f"{scenario}, round {number + 1} of {arguments.rounds}: {command}")
             running = operated(command, scenario, arguments.kubelet_first)
-            cost.rounds[command].append(asyncio.run(asyncio.wait_for(running, PATIENCE)))
+            figures = asyncio.run(asyncio.wait_for(running, PATIENCE))
+            cost.rounds[command].append(figures)
+            tell(
+                f"  all succeeded after {figures.done:.1f} s, CPU of the apiserver {figures.server_cpu:.1f} s"
+            )
     return cost
+
+
+def tell(text: str) -> None:
+    """A line about the progress, beside the figures."""
+    print(text, file=sys.stderr, flush=True)
 
 
 # The output. Each row takes the cost and one round's figures.
@@ -83,6 +95,7 @@ ROWS: tuple[tuple[str, str, Row], ...] = (
     ("  beyond 1 per replica, per job", ".1f", lambda c, f: (f.counts.writes.total() - c.total) / c.jobs),
     ("bytes written per replica", ".0f", lambda c, f: f.counts.sent / c.total),
     ("CPU, s", ".2f", lambda _, f: f.cpu),
+    ("CPU of the apiserver, s", ".2f", lambda _, f: f.server_cpu),
     ("peak memory, MB", ".0f", lambda _, f: f.memory),
 )
 
@@ -98,15 +111,15 @@ def show(costs: list[Cost], commands: list[str]) -> None:
         for cost in costs:
             writes = dict(cost.rounds[command][-1].counts.writes)
             print(f"  {cost.scenario} wrote, last: {writes}")
-    if len(commands) > 1:
-        show_beside(costs, commands)
+    for other in commands[1:]:
+        show_beside(costs, commands[0], other)
 
 
-def show_beside(costs: list[Cost], commands: list[str]) -> None:
+def show_beside(costs: list[Cost], first: str, other: str) -> None:
     """Print ratios of both operators, round by round, because the machine's load changes."""
-    print("ratio of the first operator to the other, median of the rounds")
+    print(f"ratio of the first operator to {other}, median of the rounds")
     for name, _, value in ROWS[:1] + ROWS[2:]:
-        pairs = [zip(*(cost.rounds[command] for command in commands), strict=True) for cost in costs]
+        pairs = [zip(cost.rounds[first], cost.rounds[other], strict=True) for cost in costs]
         ratios = (
             median(value(cost, a) / (value(cost, b) or 1) for a, b in pair)
             for cost, pair in zip(costs, pairs, strict=True)
@@ -121,17 +134,24 @@ def show_idle(commands: list[str], jobs: int) -> None:
 
 
 def show_ends(commands: list[str], scenario: Scenario, rounds: int) -> None:
-    times: dict[str, list[float]] = {command: [] for command in commands}
+    results: dict[str, list[Ends]] = {command: [] for command in commands}
     for _ in range(rounds):
         for command in commands:
+            tell(f"{scenario} that end at once: {command}")
             result = asyncio.run(asyncio.wait_for(ends(command, scenario), PATIENCE))
-            times[command].append(result.reported)
+            results[command].append(result)
             cpu = f"CPU {result.cpu:.2f} s, the server's {result.server_cpu:.2f} s"
-            print(f"{result.ended:6.2f} s ended, {result.reported:6.2f} s reported, {cpu}: {command}")
-    ratios = [a / b for a, b in zip(times[commands[0]], times[commands[-1]], strict=True)]
-    print(f"{scenario} ended at once: reported after {median(times[commands[0]]):.2f} s (median)")
-    if len(commands) > 1:
-        print(f"  ratio to the other: {median(ratios):.2f} (target 1.00)")
+            print(
+                f"{result.ended:6.2f} s ended, {result.reported:6.2f} s reported, {cpu}: {command}",
+                flush=True,
+            )
+    ours = results[commands[0]]
+    print(f"{scenario} ended at once: reported after {median(each.reported for each in ours):.2f} s (median)")
+    for other in commands[1:]:
+        pairs = list(zip(ours, results[other], strict=True))
+        time = median(a.reported / b.reported for a, b in pairs)
+        cpu = median(a.server_cpu / b.server_cpu for a, b in pairs)
+        print(f"  to {other}: time {time:.2f} (target 1.00), CPU of the apiserver {cpu:.2f} (target 0.75)")
 
 
 def parse() -> argparse.Namespace:
@@ -139,7 +159,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "command", nargs="?", default=OURS, help="command line of an operator, with {kubeconfig} and {port}"
     )
-    parser.add_argument("--beside", metavar="COMMAND", help="another operator, measured in the same run")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="another operator in the same run, or training-operator; may be repeated",
+    )
     parser.add_argument("--rounds", type=int, default=1, help="number of rounds; medians are shown")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="factor for the size of scenarios, such as 0.1"
@@ -170,8 +196,9 @@ def scaled(scenario: Scenario, scale: float) -> Scenario:
 
 def main() -> int:
     arguments = parse()
-    commands = [arguments.command, *([arguments.beside] if arguments.beside else [])]
-    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    given = [arguments.command, *arguments.beside]
+    commands = [upstream.command() if each == upstream.NAME else each for each in given]
+    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     if arguments.idle:
         show_idle(commands, arguments.idle)
     elif arguments.tenants:

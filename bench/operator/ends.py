@@ -26,11 +26,11 @@ async def ends(command: str, scenario: Scenario) -> Ends:
         ScriptedKubelet(world.client, namespace=world.where) as kubelet,
     ):
         await create(scenario, world)
-        await world.pods.reach(world.pods.running, scenario.total)
+        await world.pods.reach(world.pods.running, scenario.total, "pods run")
         await final(world.client)
         started, cpu, server_cpu = time.monotonic(), world.process.cpu(), world.server.cpu()
         await in_parallel(list(world.pods.seen), kubelet.finish)
-        reported = await world.jobs.reach(world.jobs.succeeded, scenario.jobs)
-        ended = await world.pods.reach(world.pods.succeeded, scenario.total)
+        reported = await world.jobs.reach(world.jobs.succeeded, scenario.jobs, "jobs have succeeded")
+        ended = await world.pods.reach(world.pods.succeeded, scenario.total, "pods have succeeded")
         server_cpu = world.server.cpu() - server_cpu
         return Ends(ended - started, reported - started, world.process.cpu() - cpu, server_cpu)

@@ -1,6 +1,7 @@
 """Times of changes in the cluster, as seen by a watch."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +9,13 @@ from contextlib import asynccontextmanager
 from msgspec import Struct
 
 from tfyard.kube import Changed, Client, Kind, Removed, Snapshot, watch
+
+PATIENCE, EVERY = 120.0, 5.0
+"""Seconds without any change after which a measurement is given up, and between two lines about its progress."""
+
+
+class Stalled(Exception):
+    """The operator does nothing any more."""
 
 
 class Condition(Struct, frozen=True):
@@ -62,11 +70,20 @@ class Follower:
                     pass
             self._news.set()
 
-    async def reach(self, moments: dict[str, float], number: int) -> float:
-        """Wait until there are so many moments; returns the last one."""
+    async def reach(self, moments: dict[str, float], number: int, what: str) -> float:
+        """Wait until there are so many moments; returns the last one. Raises `Stalled` if no more come."""
+        told = time.monotonic()
         while len(moments) < number:
             self._news.clear()
-            await self._news.wait()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await self._news.wait()
+            except TimeoutError:
+                text = f"only {len(moments)} of {number} {what}, and nothing new for {PATIENCE:.0f} s"
+                raise Stalled(text) from None
+            if time.monotonic() - told > EVERY:
+                told = time.monotonic()
+                print(f"  {len(moments)} of {number} {what}", file=sys.stderr, flush=True)
         return max(moments.values(), default=0.0)
 
     def _note(self, view: View, now: float) -> None:

@@ -46,7 +46,7 @@ async def bare_loop(scenario: Scenario) -> float:
             await asyncio.sleep(1)
             started = time.monotonic()
             await make(client, turns)
-            return await pods.reach(pods.seen, scenario.total) - started
+            return await pods.reach(pods.seen, scenario.total, "pods of the bare loop exist") - started
 
 
 async def make(client: Client, turns: list[list[Request]]) -> None:

@@ -6,7 +6,8 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from following import Follower, following, lags
+import upstream
+from following import Follower, Stalled, following, lags
 from msgspec import Struct
 from process import Measured, started
 from scenarios import PREFIX, UNREAD, Scenario, fresh_cluster, in_parallel, manifests
@@ -18,6 +19,9 @@ from tfyard.controlplane.components import reserve_port
 from tfyard.kube import Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders
 
+LAST_LINES = 20
+"""Lines of an operator's log that are shown if it does nothing."""
+
 
 class Figures(Struct, frozen=True, kw_only=True):
     pods: float
@@ -25,6 +29,8 @@ class Figures(Struct, frozen=True, kw_only=True):
     lag: float
     """Seconds within which 99 of 100 jobs succeeded after the end of the pod that decides them."""
     cpu: float
+    server_cpu: float
+    """CPU of the apiserver."""
     memory: float
     counts: Counts
 
@@ -44,11 +50,18 @@ class Watched(Struct, frozen=True):
 async def at_work(command: str, plane: ControlPlane) -> AsyncIterator[Measured]:
     with reserve_port() as reservation:
         port = reservation.getsockname()[1]
-    filled = command.format(kubeconfig=plane.kubeconfig, port=port)
-    with started(filled, plane.folder / "operator.log") as process:
-        async with plane.client() as client:
+    filled, log = command.format(kubeconfig=plane.kubeconfig, port=port), plane.folder / "operator.log"
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(plane.client())
+        if upstream.NAME in command:
+            await stack.enter_async_context(upstream.provided(client))
+        process = stack.enter_context(started(filled, log))
+        try:
             await warm_up(client)
-        yield process
+            yield process
+        except Stalled as stalled:
+            lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            raise SystemExit("\n".join([f"{filled}: {stalled}; the end of its log:", *lines])) from None
 
 
 async def warm_up(client: Client) -> None:
@@ -56,7 +69,7 @@ async def warm_up(client: Client) -> None:
     namespace = await builders.create_namespace(client, "warm-up")
     async with following(client, requests.PODS.path(namespace)) as pods:
         await client.send(requests.create(TFJOBS.path(namespace), tfjob(Worker=1)))
-        await pods.reach(pods.seen, 1)
+        await pods.reach(pods.seen, 1, "pods of the first job exist")
     await asyncio.sleep(1)
 
 
@@ -73,7 +86,8 @@ async def final(client: Client) -> Counts:
 async def watched(command: str, scenario: Scenario) -> AsyncIterator[Watched]:
     """A started operator, with followers of pods and jobs."""
     async with AsyncExitStack() as stack:
-        plane, namespace = await stack.enter_async_context(fresh_cluster())
+        own = upstream.definition() if upstream.NAME in command else None
+        plane, namespace = await stack.enter_async_context(fresh_cluster(own))
         client = await stack.enter_async_context(Counting(plane.admin))
         more = [await builders.create_namespace(client, "bench") for _ in range(scenario.namespaces - 1)]
         where = "" if more else namespace
@@ -96,20 +110,23 @@ async def operated(command: str, scenario: Scenario, kubelet_first: bool) -> Fig
         kubelet = ScriptedKubelet(client, Script(run_for=0.0), world.where)
         if kubelet_first:
             await stack.enter_async_context(kubelet)
-        server, own, cpu = await counts(client), client.counts(), process.cpu()
+        server, own = await counts(client), client.counts()
+        cpu, server_cpu = process.cpu(), world.server.cpu()
         started = time.monotonic()
         await create(scenario, world)
-        exist = await pods.reach(pods.seen, scenario.total)
+        exist = await pods.reach(pods.seen, scenario.total, "pods exist")
         if not kubelet_first:
             await stack.enter_async_context(kubelet)
-        succeeded = await jobs.reach(jobs.succeeded, scenario.jobs)
-        await pods.reach(pods.succeeded, scenario.total)
+        succeeded = await jobs.reach(jobs.succeeded, scenario.jobs, "jobs have succeeded")
+        await pods.reach(pods.succeeded, scenario.total, "pods have succeeded")
         behind = lags(pods, jobs)
+        last = await final(client)
         return Figures(
             pods=exist - started,
             done=succeeded - started,
             lag=behind[int(len(behind) * 0.99)],
-            counts=(await final(client)).since(server).since(client.counts().since(own)),
+            counts=last.since(server).since(client.counts().since(own)),
             cpu=process.cpu() - cpu,
+            server_cpu=world.server.cpu() - server_cpu,
             memory=process.peak_megabytes(),
         )

@@ -35,9 +35,13 @@ class Scenario(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def fresh_cluster() -> AsyncIterator[tuple[ControlPlane, str]]:
+async def fresh_cluster(definition: Manifest | None = None) -> AsyncIterator[tuple[ControlPlane, str]]:
+    """With the CRD of TFJobs as users have it: tfyard's, or the given one of another operator."""
     async with ControlPlane() as plane, plane.client() as client:
-        await crds.ready(client, install=True)  # as users have it
+        if definition is None:
+            await crds.ready(client, install=True)
+        else:
+            await builders.install_crds(client, definition)
         namespace = await builders.create_namespace(client, "bench")
         await settled(Measured(plane.apiserver.pid))
         yield plane, namespace

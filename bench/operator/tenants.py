@@ -37,5 +37,5 @@ async def tenants(command: str) -> float:
                 async with following(client, requests.PODS.path(other)) as pods:
                     begin = time.monotonic()
                     await client.send(requests.create(TFJOBS.path(other), tfjob(Worker=1)))
-                    await pods.reach(pods.seen, 1)
+                    await pods.reach(pods.seen, 1, "pods of the other tenant exist")
                     return time.monotonic() - begin

@@ -14,22 +14,21 @@ import numpy as np
 from tf_quietly import tf
 
 BATCH = 32
-HIDDEN = 16
-LEARNING_RATE = 0.05
 STEPS_PER_CALL = 10  # one remote call does several steps: a call costs about as much as ten steps
 
 
 class Classifier(tf.Module):
     """Standardise, one hidden layer, one logit. `mean` and `deviation` come from the training rows only."""
 
-    def __init__(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+    def __init__(self, mean: np.ndarray, deviation: np.ndarray, units: int) -> None:
         super().__init__()
+        self.units = units
         self.mean = tf.constant(mean)
         self.deviation = tf.constant(deviation)
-        glorot = tf.random.stateless_normal([data.FEATURES, HIDDEN], seed=[1, 2], stddev=data.FEATURES**-0.5)
+        glorot = tf.random.stateless_normal([data.FEATURES, units], seed=[1, 2], stddev=data.FEATURES**-0.5)
         self.hidden = tf.Variable(glorot, name="hidden")
-        self.hidden_bias = tf.Variable(tf.zeros([HIDDEN]), name="hidden_bias")
-        self.out = tf.Variable(tf.random.stateless_normal([HIDDEN, 1], seed=[3, 4], stddev=0.1), name="out")
+        self.hidden_bias = tf.Variable(tf.zeros([units]), name="hidden_bias")
+        self.out = tf.Variable(tf.random.stateless_normal([units, 1], seed=[3, 4], stddev=0.1), name="out")
         self.out_bias = tf.Variable(tf.zeros([1]), name="out_bias")
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
@@ -58,6 +57,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=3000, help="train up to this step")
     parser.add_argument("--report-every", type=int, default=100, help="steps per printed line and checkpoint")
+    parser.add_argument("--lr", type=float, default=0.05, help="learning rate")
+    parser.add_argument("--hidden", type=int, default=16, help="units of the hidden layer")
     parser.add_argument("--out", type=Path, default=Path("out"), help="checkpoints, summaries, model")
     return parser.parse_args()
 
@@ -81,14 +82,14 @@ def train(
 ) -> None:
     training, held_out = data.load()
     with strategy.scope():  # under ParameterServerStrategy this places the variables on the ps
-        model = Classifier(training.features.mean(axis=0), training.features.std(axis=0))
+        model = Classifier(training.features.mean(axis=0), training.features.std(axis=0), options.hidden)
         step = tf.Variable(0, dtype=tf.int64, name="step")
     saved = tf.train.Checkpoint(model=model, step=step)
     checkpoints = Checkpoints(options.out / "checkpoints", saved, on_cluster=coordinator is not None)
     if checkpoints.restore():
         print(f"Resumed from the checkpoint of step {step.numpy()}", flush=True)
 
-    run_steps = make_runner(model, training, coordinator)
+    run_steps = make_runner(model, training, options.lr, coordinator)
     with tf.summary.create_file_writer(str(options.out / "logs")).as_default():
         while (done := int(step.numpy())) < options.steps:
             count = min(options.report_every, options.steps - done)
@@ -106,6 +107,7 @@ def train(
 def make_runner(
     model: Classifier,
     training: data.Split,
+    learning_rate: float,
     coordinator: tf.distribute.coordinator.ClusterCoordinator | None,
 ) -> Callable[[int], None]:
     """A function that does so many steps: here, or on whichever workers are free."""
@@ -120,7 +122,7 @@ def make_runner(
             variables = model.trainable_variables
             for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
                 # Straight into the shared weights, no waiting for the other worker: that is "asynchronous".
-                variable.assign_sub(LEARNING_RATE * gradient)
+                variable.assign_sub(learning_rate * gradient)
 
     def make_batches() -> tf.data.Dataset:
         # No seed: every worker shuffles in its own order, so that two workers do not repeat each other.
@@ -180,7 +182,7 @@ class Checkpoints:
 
 def export(model: Classifier, directory: Path) -> None:
     """A SavedModel that takes raw measurements. Copied first: the model's own variables live on the ps."""
-    local = Classifier(model.mean.numpy(), model.deviation.numpy())
+    local = Classifier(model.mean.numpy(), model.deviation.numpy(), model.units)
     for copy, variable in zip(local.variables, model.variables, strict=True):
         copy.assign(variable.read_value())
     tf.saved_model.save(local, str(directory), signatures=local.probability)

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from tfyard.errors import Invalid, NoSuchJob, NotPossible, TfyardError, Usage
     from tfyard.remote.submitting.submission import CannotSubmit
     from tfyard.sdk.comparing import RunComparison
-    from tfyard.sdk.functions import compare, find, run, runs, submit
+    from tfyard.sdk.functions import between, compare, find, run, runs, submit, sweep
     from tfyard.sdk.job import Job
     from tfyard.sdk.lines import Line
     from tfyard.sdk.place import Executed
     from tfyard.sdk.run import Run
+    from tfyard.sdk.sweep import Sweep, SweepTrial
     from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why
 
 __all__ = [
@@ -35,28 +36,33 @@ __all__ = [
     "NotPossible",
     "Run",
     "RunComparison",
+    "Sweep",
+    "SweepTrial",
     "TfyardError",
     "Usage",
     "WaitTimeout",
     "Why",
     "__version__",
     "aio",
+    "between",
     "compare",
     "find",
     "run",
     "runs",
     "submit",
+    "sweep",
 ]
 
 _HOMES = {
     "errors": ("Invalid", "NoSuchJob", "NotPossible", "TfyardError", "Usage"),
     "remote.submitting.submission": ("CannotSubmit",),
     "sdk.comparing": ("RunComparison",),
-    "sdk.functions": ("compare", "find", "run", "runs", "submit"),
+    "sdk.functions": ("between", "compare", "find", "run", "runs", "submit", "sweep"),
     "sdk.job": ("Job",),
     "sdk.lines": ("Line",),
     "sdk.place": ("Executed",),
     "sdk.run": ("Run",),
+    "sdk.sweep": ("Sweep", "SweepTrial"),
     "sdk.why": ("JobDeleted", "JobFailed", "WaitTimeout", "Why"),
 }
 

@@ -23,6 +23,7 @@ from tfyard.errors import Invalid, NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.remote.submitting.submission import CannotSubmit
 from tfyard.sdk import functions, lines
 from tfyard.sdk import run as sync
+from tfyard.sdk import sweep as sync_sweep
 from tfyard.sdk.comparing import RunComparison
 from tfyard.sdk.functions import PathLike
 from tfyard.sdk.job import Job
@@ -43,25 +44,29 @@ __all__ = [
     "NotPossible",
     "Run",
     "RunComparison",
+    "Sweep",
+    "SweepTrial",
     "TfyardError",
     "Usage",
     "WaitTimeout",
     "Why",
+    "between",
     "compare",
     "find",
     "run",
     "runs",
     "submit",
+    "sweep",
 ]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MOST_LINES = 500
-"""That are read at once."""
+"""Log lines that are read at once."""
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **words: P.kwargs) -> T:
-    """In a thread that nobody waits for: asyncio's own would hold up the end of the program."""
+    """Runs a call in a thread that the end of the program does not wait for, unlike asyncio's own."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -91,15 +96,21 @@ Awaited = Callable[Concatenate["Run", P], Coroutine[Any, Any, T]]
 def _awaited(function: Callable[P, sync.Run]) -> Callable[P, Coroutine[Any, Any, "Run"]]:
     @wraps(function)
     async def call(*args: P.args, **words: P.kwargs) -> "Run":
-        return Run(await in_thread(function, *args, **words))
+        return _of(await in_thread(function, *args, **words))
 
     return call
+
+
+def _of_its_class(method: Asked[P, T], run: sync.Run) -> Callable[P, T]:
+    """The method of this name: a sweep has some of its own."""
+    bound: Callable[P, T] = getattr(run, method.__name__)
+    return bound
 
 
 def _asked(method: Asked[P, T]) -> Awaited[P, T]:
     @wraps(method)
     async def ask(self: "Run", /, *args: P.args, **words: P.kwargs) -> T:
-        return await in_thread(method, self._run, *args, **words)
+        return await in_thread(_of_its_class(method, self._run), *args, **words)
 
     return ask
 
@@ -109,7 +120,7 @@ def _changed(method: Asked[P, sync.Run]) -> Awaited[P, "Run"]:
 
     @wraps(method)
     async def change(self: "Run", /, *args: P.args, **words: P.kwargs) -> "Run":
-        await in_thread(method, self._run, *args, **words)
+        await in_thread(_of_its_class(method, self._run), *args, **words)
         return self
 
     return change
@@ -118,10 +129,11 @@ def _changed(method: Asked[P, sync.Run]) -> Awaited[P, "Run"]:
 run = _awaited(functions.run)
 submit = _awaited(functions.submit)
 find = _awaited(functions.find)
+between = functions.between
 
 
 async def compare(run: "Run | str", *others: "Run | str") -> RunComparison:
-    """As `tfyard.compare`."""
+    """Compare runs, as `tfyard.compare` does."""
     asked = [each if isinstance(each, str) else each._run for each in (run, *others)]
     return await in_thread(functions.compare, *asked)
 
@@ -130,7 +142,12 @@ async def runs(
     *, namespace: str | None = None, context: str | None = None, kubeconfig: PathLike | None = None
 ) -> "list[Run]":
     found = await in_thread(functions.runs, namespace=namespace, context=context, kubeconfig=kubeconfig)
-    return [Run(each) for each in found]
+    return [_of(each) for each in found]
+
+
+@wraps(functions.sweep)
+async def sweep(*args: Any, **words: Any) -> "Sweep":
+    return Sweep(await in_thread(functions.sweep, *args, **words))
 
 
 class Run:
@@ -197,7 +214,7 @@ class Run:
     exec = _asked(sync.Run.exec)
 
     async def resume(self) -> "Run":
-        return Run(await in_thread(self._run.resume))
+        return _of(await in_thread(self._run.resume))
 
     async def scale(self, **roles: int) -> Self:
         await in_thread(self._run.scale, **roles)
@@ -233,6 +250,46 @@ class Run:
 
     def __repr__(self) -> str:
         return repr(self._run)
+
+
+class SweepTrial(Run):
+    """As `tfyard.SweepTrial`; its values are known, and need no `await`."""
+
+    def __init__(self, run: sync_sweep.SweepTrial) -> None:
+        super().__init__(run)
+        self.number, self.values, self.objective, self.state = (
+            run.number,
+            run.values,
+            run.objective,
+            run.state,
+        )
+
+
+class Sweep(Run):
+    """As `tfyard.Sweep`: `await sweep.best`, `await sweep.trials`, `await sweep.frame()`."""
+
+    def __init__(self, run: sync_sweep.Sweep) -> None:
+        super().__init__(run)
+        self._sweep = run
+
+    @property
+    def best(self) -> Coroutine[Any, Any, SweepTrial | None]:
+        return in_thread(self._best)
+
+    def _best(self) -> SweepTrial | None:
+        best = self._sweep.best
+        return None if best is None else SweepTrial(best)
+
+    @property
+    def trials(self) -> Coroutine[Any, Any, list[SweepTrial]]:
+        return in_thread(lambda: [SweepTrial(each) for each in self._sweep.trials])
+
+    async def frame(self) -> Any:
+        return await in_thread(self._sweep.frame)
+
+
+def _of(run: sync.Run) -> Run:
+    return Sweep(run) if isinstance(run, sync_sweep.Sweep) else Run(run)
 
 
 def _has_next(steps: Iterator[None]) -> bool:

@@ -58,7 +58,7 @@ def test_the_same_words_copy_from_a_run_on_this_machine(tmp_path: Path) -> None:
     done = tfyard("cp", "model/weights", "volumes:/out/", "--local", cwd=tmp_path)
     assert (done.code, (tmp_path / done.err.split()[1][:-1]).read_text()) == (0, "trained\n")
     for words, text in (
-        (("volumes:/tmp/x", "."), "/tmp/x is not on a volume that is kept; /out is"),
+        (("volumes:/elsewhere/x", "."), "/elsewhere/x is not on a volume that is kept; /out is"),
         (("volumes:/out/model", "job.yaml"), "job.yaml is a file, and would become a folder"),
     ):
         done = tfyard("cp", *words, "--local", cwd=tmp_path)

@@ -9,10 +9,19 @@ from tfyard.cli.main import COMMANDS
 
 CLI = ROOT / "src" / "tfyard" / "cli"
 OF_CLUSTERS = {"install", "uninstall", "doctor", "dev", "submit", "diff", "crds", "operator"}
-OF_RUNS = {"run", "runs"}
+PARTS_OF_SUBMIT = {"submitted_sweep", "afterwards"}
+OF_RUNS = {"run", "runs", "sweep"}
 DOOR = "target.py"
 """Says where jobs are looked for."""
-KINDS = {"OnMachine", "OnCluster", "RunsOnMachine", "JobsOnCluster"}
+SIDES = (
+    "sdk.on_machine",
+    "sdk.on_cluster",
+    "sdk.runs_on_machine",
+    "sdk.jobs_on_cluster",
+    "sdk.sweep_on_machine",
+    "sdk.sweep_on_cluster",
+)
+KINDS = {"OnMachine", "OnCluster", "RunsOnMachine", "JobsOnCluster", "SweepOnMachine", "SweepOnCluster"}
 
 
 def is_of(module: str, *rooms: str) -> bool:
@@ -20,7 +29,7 @@ def is_of(module: str, *rooms: str) -> bool:
 
 
 def about_jobs() -> list[Path]:
-    apart = {f"{name}.py" for name in OF_CLUSTERS | OF_RUNS}
+    apart = {f"{name}.py" for name in OF_CLUSTERS | PARTS_OF_SUBMIT | OF_RUNS}
     return [path for path in CLI.glob("*.py") if path.name not in apart]
 
 
@@ -34,8 +43,7 @@ def test_no_command_about_jobs_imports_what_is_only_of_runs_or_only_of_clusters(
         f"{path.name}: {module}"
         for path in about_jobs()
         for module in imported(path)
-        if is_of(module, "local", "remote", "backends")
-        or (is_of(module, "sdk.on_machine", "sdk.on_cluster") and path.name != DOOR)
+        if is_of(module, "local", "remote", "backends") or (is_of(module, *SIDES) and path.name != DOOR)
     ]
     assert wrong == []
 

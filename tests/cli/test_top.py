@@ -80,6 +80,7 @@ def test_tasks_of_a_cluster_are_shown_from_its_metrics_api_and_their_logs(tmp_pa
             "items": [job],
         },
         pods: {"metadata": {}, "items": [pod(0), pod(1)]},
+        "/api/v1/namespaces/default/configmaps": {"metadata": {}, "items": []},  # no sweeps
         f"{pods}/first-worker-0/log": LOG,
     }
     with scripted(answers, tmp_path) as config:

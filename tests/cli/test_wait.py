@@ -28,8 +28,8 @@ def waiting(plane: ControlPlane, namespace: str, *args: str) -> Iterator["subpro
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == "first: Pending\n"
         try:
+            assert process.stderr.readline() == "first: Pending\n"
             yield process
         finally:
             process.kill()

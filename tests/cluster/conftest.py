@@ -32,7 +32,7 @@ def _cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             yield cluster
         return
     with real_node.running(request.config, state) as cluster:
-        done = cluster.tfyard("install")
+        done = cluster.tfyard("install", "--read-logs")
         assert done.code == 0, done.err
         yield cluster
 

@@ -1,5 +1,6 @@
 """TensorBoard and Jupyter for jobs on a whole cluster, through a port of this machine."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,10 +8,14 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from playwright.async_api import expect
 
 from tests.cli.running import tfyard
 from tests.cluster.clusters import Cluster
 from tests.cluster.test_training import wait
+from tests.dashboard.browser import Watched, browser, window
+from tests.dashboard.served import served
+from tests.dashboard.test_boards_in_a_browser import closed_by_its_button, has_the_loss, opened_by_its_button
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
 
@@ -87,3 +92,30 @@ def test_jupyter_has_the_claims_of_the_job_and_a_password(cluster: Cluster, tmp_
         with urlopen(f"{url}login") as answer:
             assert b"password" in answer.read().lower()
     assert helpers(cluster) == []
+
+
+async def test_the_buttons_of_a_jobs_page_open_both_and_close_them(
+    cluster: Cluster, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    await asyncio.to_thread(trained, cluster, tmp_path, "board-e", "tensorboard: /out/logs\n")
+    with served(tmp_path, KUBECONFIG=str(cluster.kubeconfig)) as opened:
+        async with browser(pytestconfig) as program, window(program) as watched:
+            await watched.page.goto(opened.address)
+            await watched.page.get_by_role("link", name="board-e").click()
+            board = await opened_by_its_button(watched, "TensorBoard")
+            assert await has_the_loss(watched, board)
+            notebook = await opened_by_its_button(watched, "Notebook")
+            password = await watched.page.locator(".opened code").inner_text()
+            await signed_in_to_jupyter(watched, notebook, password)
+            await closed_by_its_button(watched, "Notebook", notebook)
+            await closed_by_its_button(watched, "TensorBoard", board)
+    assert helpers(cluster) == []
+
+
+async def signed_in_to_jupyter(watched: Watched, url: str, password: str) -> None:
+    page = await watched.context.new_page()
+    await page.goto(f"{url}login?next=/api/contents")
+    await page.locator("input[type=password]").fill(password)
+    await page.locator("input[type=password]").press("Enter")
+    await expect(page.locator("body")).to_contain_text('"type"')
+    await page.close()

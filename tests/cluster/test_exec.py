@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import select
 import signal
 import struct
 import termios
@@ -86,6 +87,7 @@ exit 7
 def read_until(terminal: int, text: bytes) -> None:
     shown = b""
     while text not in shown:
+        assert select.select([terminal], [], [], 60)[0], shown
         shown += os.read(terminal, 1 << 16)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,42 @@ def test_document_004_installs_shows_its_config_and_gets_its_drivers(helm: Helm,
         "logs", "example-tfjob-master-0"
     )
     box.kubectl("delete", "tfjobs.tensorflow.org/example-tfjob")
+    release(helm, box, "uninstall")
+
+
+SWEEP = """
+name: tune
+job: train.yaml
+over: {lr: [1, 2, 3, 4]}
+objective: max auc
+parallel: 2
+"""
+
+
+def test_a_sweep_ends_with_no_client_in_the_image_that_the_chart_names(
+    helm: Helm, box: Cluster, tmp_path: Path
+) -> None:
+    release(helm, box, "install", str(CHART), "--set=page.enabled=true")
+    box.kubectl("create", "rolebinding", "ann", "-n", "team-a", "--clusterrole=edit", "--user=ann")
+    may = box.kubectl_command("auth", "can-i", "create", "tfjobs", "-n", "team-a", "--as=ann")
+    until(lambda: subprocess.run(may, capture_output=True).returncode == 0)
+    (tmp_path / "train.yaml").write_text(job('echo "step 1 auc 0.$LR"'))
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    done = on(box, "submit", str(tmp_path / "sweep.yaml"), "-n", "team-a", "--as", "ann")
+    assert done.code == 0, done.err
+    (line,) = [part for part in done.err.split("`") if part.startswith("kubectl create rolebinding")]
+    box.kubectl(*shlex.split(line)[1:])
+    tune = ("configmap/tune", "-n", "team-a")
+    until(lambda: box.get(*tune)["data"]["summary"] == "4/4 done, best auc 0.4", 240)
+    (driver,) = box.get("pods", "-n", "team-a", "-l", "batch.kubernetes.io/job-name")["items"]
+    (container,) = driver["spec"]["containers"]
+    assert container["image"] == operators(box)[0]["spec"]["containers"][0]["image"]
+    until(
+        lambda: box.get("pod", driver["metadata"]["name"], "-n", "team-a")["status"]["phase"] == "Succeeded"
+    )
+    assert len(box.get("tfjobs", "-n", "team-a", "-l", "tfyard.dev/sweep=tune")["items"]) == 4
+    box.kubectl("delete", *tune)
+    until(lambda: not box.get("tfjobs,jobs", "-n", "team-a")["items"])
     release(helm, box, "uninstall")
 
 

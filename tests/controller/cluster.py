@@ -62,10 +62,11 @@ class Bench:
         return await self.names(TFJOBS)
 
     async def phase(self, wanted: str, name: str = "train", timeout: float = 60.0) -> Manifest:
-        """Wait until the job is in this phase; its status."""
+        """Wait until an operator has written that the job is in this phase; its status."""
 
         async def look() -> Manifest:
             status = await self.status(name)
+            assert status.get("conditions"), status
             assert status.get("phase") == wanted, status
             return status
 

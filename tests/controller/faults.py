@@ -192,8 +192,10 @@ async def live_and_die(access: Access, namespace: str, number: int, when: When, 
 class OperatorProcess:
     """The real command, which can be killed and stopped."""
 
-    def __init__(self, kubeconfig: Path, namespace: str, log: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "tfyard", "operator", f"--kubeconfig={kubeconfig}"]
+    def __init__(
+        self, kubeconfig: Path, namespace: str, log: Path, *options: str, python: str = sys.executable
+    ) -> None:
+        command = [python, "-m", "tfyard", "operator", f"--kubeconfig={kubeconfig}"]
         command += [f"--namespaces={namespace}", "--bind=127.0.0.1:0", *options]
         self._log = log.open("ab")
         self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log)

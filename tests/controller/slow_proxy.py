@@ -63,13 +63,16 @@ class SlowProxy:
 async def slow_proxy(access: Access, kubeconfig: Path, delay: float) -> AsyncIterator[SlowProxy]:
     """`kubeconfig` is written: whoever uses it is an administrator, by this proxy."""
     login = await Credentials(access).current()
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
-        proxy = SlowProxy(access, login, session, delay)
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", proxy.handle)
-        async with TestServer(application) as server:
-            kubeconfig.write_text(KUBECONFIG.format(server=str(server.make_url("")).rstrip("/")))
-            yield proxy
+    try:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
+            proxy = SlowProxy(access, login, session, delay)
+            application = web.Application()
+            application.router.add_route("*", "/{path:.*}", proxy.handle)
+            async with TestServer(application) as server:
+                kubeconfig.write_text(KUBECONFIG.format(server=str(server.make_url("")).rstrip("/")))
+                yield proxy
+    finally:
+        await asyncio.sleep(0.25)  # a session closes its TLS connections later
 
 
 KUBECONFIG = """\

@@ -32,6 +32,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.since(36, "MutatingAdmissionPolicies in v1")
 async def test_a_label_that_a_policy_rewrites_blocks_the_job_at_once_and_is_no_endless_loop(
     control_plane: ControlPlane,
 ) -> None:
@@ -66,6 +67,7 @@ async def check_change(
         await blocked(scene, "Unblocked", "False")
 
 
+@pytest.mark.since(36, "MutatingAdmissionPolicies in v1")
 async def test_a_service_whose_labels_a_policy_removes_blocks_its_job(
     control_plane: ControlPlane, namespace: str
 ) -> None:

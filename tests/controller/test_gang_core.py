@@ -16,7 +16,7 @@ from tfyard.model import Create, Observed
 from tfyard.planner import Gang, Site
 from tfyard.testing import CONTROLLERS, ControlPlane, Script, builders, eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.since(36, "PodGroups of its own")]
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 FLAGS = {

@@ -94,6 +94,7 @@ OURS = {
     "tfyard_seconds_without_leader": "gauge",
     "tfyard_unreadable_objects": "gauge",
     "tfyard_refused_statuses": "gauge",
+    "tfyard_stalled_jobs": "gauge",
 }
 
 

@@ -13,6 +13,8 @@ import aiohttp
 import pytest
 
 from tests.controller.cluster import install, tfjob
+from tests.controller.prometheus import parse
+from tests.controller.test_leader_election import hold_absurdly
 from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
@@ -78,6 +80,36 @@ async def test_it_leads_answers_works_and_hands_its_lease_back(
         assert lease["spec"].get("holderIdentity", "") == ""
 
 
+SOON_ALARMED = """
+from tfyard.__main__ import main
+from tfyard.controller import leader_election, process
+
+leader_election.NO_LEADER = process.NO_LEADER = 1.0
+main()
+"""
+
+
+async def test_it_is_not_ready_and_its_metric_grows_while_a_dead_holder_keeps_the_lease(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    await hold_absurdly(control_plane, namespace)
+    async with control_plane.client() as client:
+        await install(client)
+    async with operator(control_plane, namespace, log, program=("-c", SOON_ALARMED)):
+
+        async def told() -> None:
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{port_of(log)}") as session:
+                ready = await session.get("/readyz")
+                assert (ready.status, (await ready.text())[:14]) == (503, "no leader for ")
+                samples = parse(await (await session.get("/metrics")).text())
+            (seconds,) = samples["tfyard_seconds_without_leader"].samples.values()
+            assert float(seconds) > 1.0
+            assert any(line["message"].startswith("no leader for") for line in lines(log))
+
+        await eventually(told)
+
+
 MANY = 150
 
 
@@ -94,7 +126,7 @@ async def test_what_it_has_to_say_is_said_before_it_ends(
 
             async def all_rest() -> None:
                 found = await client.send(requests.get(TFJOBS.path(namespace)))
-                assert all((item.get("status") or {}).get("phase") for item in found["items"])
+                assert {item["status"]["phase"] for item in found["items"]} == {"Suspended"}
 
             await eventually(all_rest, 60)
             process.send_signal(signal.SIGTERM)

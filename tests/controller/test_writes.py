@@ -81,14 +81,21 @@ async def test_a_job_of_four_costs_its_pods_one_service_and_at_most_six_more(
     assert cost.total() <= 6, cost
 
 
-async def test_a_job_of_one_has_no_service_and_three_statuses(
+async def test_a_job_of_one_has_no_service_and_two_statuses_if_its_pod_starts_soon(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with measured(control_plane, namespace) as (yard, operator):
-        await yard.submit(tfjob(Worker=1))
-        cost = await writes_of_life(yard, operator)
+        made = await yard.submit(tfjob(Worker=1))
+        assert (await yard.status())["phase"] == "Pending", "the CRD says it until the operator does"
+        cost, status = await writes_of_life(yard, operator), await yard.status()
+    ended = [(each["type"], each["status"]) for each in status["conditions"]]
+    assert ended == [("Created", "True"), ("Running", "False"), ("Succeeded", "True")]
+    times = [each["lastTransitionTime"] for each in status["conditions"]]
+    assert times == sorted(times)
+    began = made["metadata"]["creationTimestamp"]
+    assert began <= status["startTime"] <= times[0] < times[1], "the pod started a second later"
     assert cost.pop("create pods") == 1
-    assert cost.pop("update tfjobs/status") == 3, "created, running, succeeded"
+    assert cost.pop("update tfjobs/status") == 2, "created and running, succeeded"
     assert cost.pop("create events") == 2, "pod created, job succeeded"
     assert not cost
 

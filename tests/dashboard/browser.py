@@ -31,7 +31,7 @@ expect.set_options(timeout=PATIENCE)
 
 
 class Watched:
-    """A window of a browser, and what its pages complained about."""
+    """A window of a browser, and what its pages complained about: errors, warnings, violations of the policy."""
 
     def __init__(self, context: BrowserContext, page: Page) -> None:
         self.context, self.page = context, page
@@ -76,11 +76,15 @@ async def browser(config: pytest.Config) -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def window(opened: Browser, **options: Any) -> AsyncIterator[Watched]:
+async def window(opened: Browser, *expected: int, **options: Any) -> AsyncIterator[Watched]:
+    """Whoever uses it fails if a page complained. `expected`: statuses of answers that are the page's subject."""
     context = await opened.new_context(**options)
     context.set_default_timeout(PATIENCE)
+    told = [f"the server responded with a status of {status} " for status in expected]
     try:
-        yield Watched(context, await context.new_page())
+        watched = Watched(context, await context.new_page())
+        yield watched
+        assert [each for each in watched.complaints if not any(words in each for words in told)] == []
     finally:
         await context.close()
 

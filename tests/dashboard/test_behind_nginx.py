@@ -51,7 +51,6 @@ async def test_runs_are_followed_under_a_sub_path_also_where_the_stream_is_held_
                 await watched.page.get_by_role("link", name="Stop").click()
                 await watched.page.get_by_role("button", name="Stop").click()
                 await expect(watched.page.locator("#head .pill")).to_have_text("Stopped")
-                assert watched.complaints == []
 
 
 async def follow_a_log(page: Page) -> None:

@@ -1,6 +1,7 @@
 """What a page for many people may cost: requests by identity and not by tab, and people who come and go."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -11,11 +12,13 @@ from aiohttp import web
 from tests.dashboard.counting import Counting, counting
 from tests.dashboard.many import PODS, READ, account, add_job, add_namespace
 from tfyard.dashboard import app
+from tfyard.dashboard.board import WATCH
 from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
-from tfyard.dashboard.sessions import Busy
 from tfyard.dashboard.signing_in import SigningIn
+from tfyard.dashboard.viewer import MOST_REQUESTS, Busy
 from tfyard.kube import requests
+from tfyard.kube.sync_lists import ONE_WATCH
 from tfyard.testing import ControlPlane, eventually
 
 pytestmark = [
@@ -72,6 +75,29 @@ async def has_watched(counter: Counting) -> None:
     assert counter.asked["WATCH tfjobs"]
 
 
+async def test_tabs_of_one_person_are_bounded_and_others_still_get_in(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    tokens = [await asyncio.to_thread(account, control_plane, namespace, name) for name in ("many", "one")]
+    async with AsyncExitStack() as tabs:
+        url = await tabs.enter_async_context(
+            page(People(OfferedJobs(cluster=control_plane.admin.cluster), SessionLimits()))
+        )
+        greedy, other = [
+            await tabs.enter_async_context(
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=0), headers={"Authorization": f"Bearer {token}"}
+                )
+            )
+            for token in tokens
+        ]
+        await asyncio.gather(*(opened(tabs, greedy, url) for _ in range(MOST_REQUESTS)))
+        async with greedy.get(url) as refused:
+            assert (refused.status, "close some of them" in await refused.text()) == (503, True)
+        async with other.get(url) as answer:
+            assert answer.status == 200
+
+
 async def test_people_are_bounded_in_number_and_whoever_looks_is_not_put_out(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -99,6 +125,34 @@ async def test_people_are_bounded_in_number_and_whoever_looks_is_not_put_out(
         await people.close()
     assert len(people) == 0
     assert viewer.board.is_closed
+
+
+async def test_signing_out_ends_the_watch_with_its_token_before_the_server_would_end_it(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    token = await asyncio.to_thread(account, control_plane, namespace, "goes", [READ])
+    async with counting(control_plane) as counter:
+        people = People(OfferedJobs(cluster=counter.cluster), SessionLimits())
+        try:
+            person = await people.of_token(token)
+            assert person
+            cookie = people.new_cookie(person)
+            await person.viewer(())
+            await eventually(lambda: has_watched(counter))
+            assert watches()
+            await people.sign_out(cookie)
+
+            async def none() -> None:
+                assert watches() == []
+
+            await eventually(none, ONE_WATCH / 2)
+            assert counter.asked["WATCH tfjobs"] == 1
+        finally:
+            await people.close()
+
+
+def watches() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith(WATCH)]
 
 
 async def test_sessions_end_when_nobody_looks_and_when_the_token_is_refused(

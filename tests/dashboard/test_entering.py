@@ -1,10 +1,12 @@
 """Who is let in, and what is refused: by plain requests, which can say what no browser would."""
 
+import html
 import http.client
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import jsonschema
 import pytest
@@ -123,8 +125,30 @@ def test_a_job_that_does_not_exist_and_an_action_that_is_not_possible_are_told_i
     assert (missing.status, "nope" in missing.text) == (404, True)
     unknown = client.ask("GET", f"{client.page.base}/do/explode?job=/x")
     assert (unknown.status, "there is no action" in unknown.text) == (409, True)
+    for method in ("GET", "POST"):
+        own = {"Origin": f"http://{client.page.host}"} if method == "POST" else {}
+        two = client.ask(method, f"{client.page.base}/do/tensorboard?job=/x&job=/y", **own)
+        assert (two.status, "Traceback" in two.text) == (409, False), two.text
+    asked = client.ask("GET", f"{client.page.base}/run/x/do/tensorboard")
+    assert (asked.status, asked.headers["Location"]) == (303, "../../../run/x/")
     none = client.ask("GET", f"{client.page.base}/do/stop")
     assert (none.status, "no job is chosen" in none.text) == (409, True)
+
+
+def test_programs_that_ask_for_json_are_told_in_json_what_is_wrong(client: Client) -> None:
+    missing = client.ask("GET", f"{client.page.base}/run/nope/job.json")
+    assert (missing.status, missing.headers["Content-Type"]) == (404, "application/json; charset=utf-8")
+    assert "run 'nope' not found" in json.loads(missing.text)["error"]
+
+
+def test_no_address_leads_out_of_the_folder_of_the_runs(client: Client, tmp_path: Path) -> None:
+    """To the terminal, a path is a run, too."""
+    (name,) = re.findall(r'href="run/([^"/]+)/"', client.ask("GET", f"{client.page.base}/").text)
+    for path in (tmp_path, tmp_path / "..", Path(".tfyard/runs") / name, Path("..")):
+        address = f"{client.page.base}/run/{quote(str(path), safe='')}/"
+        for each in ("", "log", "file", "do/delete"):
+            answer = client.ask("GET", address + each)
+            assert "a job cannot have this name" in html.unescape(answer.text), address + each
 
 
 def test_the_page_is_at_loopback_only_and_a_port_that_is_taken_is_told(

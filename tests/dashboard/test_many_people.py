@@ -78,6 +78,17 @@ def test_each_sees_the_jobs_that_they_may_see_and_buttons_say_which_permission_i
         assert client.send(requests.get(TFJOBS.path(lab.of_ben, "ben-trains")))
 
 
+def test_a_comparison_needs_the_permission_to_read_each_of_its_jobs(lab: Lab) -> None:
+    anna, ben = lab.signed_in(lab.anna), lab.signed_in(lab.ben)
+    add_job(lab.plane, lab.of_anna, "second")
+    both = f"job={lab.of_anna}/anna-trains&job={lab.of_anna}/second"
+    assert ">Compare <small>2 jobs" in anna.get(f"compare?{both}").text
+    for path in (f"compare?{both}", f"compare.csv?job={lab.of_ben}/ben-trains&{both}"):
+        refused = ben.get(path)
+        assert (refused.status, "cannot get resource" in refused.text) == (403, True)
+    assert anna.get("compare?job=/a&job=/b").status == 404, "there are no runs of a machine"
+
+
 def test_what_one_may_do_is_done_with_their_own_token(lab: Lab) -> None:
     add_job(lab.plane, lab.of_anna, "goes")
     anna = lab.signed_in(lab.anna)

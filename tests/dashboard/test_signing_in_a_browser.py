@@ -31,8 +31,8 @@ async def test_two_people_see_their_own_jobs_and_signing_out_ends_an_open_page(
     with many(control_plane.kubeconfig) as page:
         async with (
             browser(pytestconfig) as program,
-            window(program) as of_anna,
-            window(program, viewport={"width": 400, "height": 800}) as of_ben,
+            window(program, 401) as of_anna,
+            window(program, 401, viewport={"width": 400, "height": 800}) as of_ben,
         ):
             for watched, token, job in ((of_anna, anna, jobs[0]), (of_ben, ben, jobs[1])):
                 await sign_in(watched, page, token)
@@ -48,5 +48,3 @@ async def test_two_people_see_their_own_jobs_and_signing_out_ends_an_open_page(
             await other.locator("#who summary").click()
             await other.get_by_role("button", name="Sign out").click()
             await expect(of_anna.page.get_by_label("Token")).to_be_visible()
-            refused = "the server responded with a status of 401"
-            assert [text for text in of_anna.complaints + of_ben.complaints if refused not in text] == []

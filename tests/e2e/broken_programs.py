@@ -176,6 +176,14 @@ PROGRAMS = (
         {"deadline": "1s"},
         fix="job file: a longer `deadline:`",
     ),
+    Broken(
+        "a program that hangs, and has used up its retries",
+        "import time; print('step 1', flush=True); time.sleep(600)",
+        "stalled",
+        "worker-0: its program hung, and was stopped: it printed no line for as long as `stall` allows",
+        words={"stall": {"after": "1s", "then": "restart"}, "retries": 0},
+        fix="when it hangs again, see what the programs do: `tfyard why … --stacks`",
+    ),
 )
 
 

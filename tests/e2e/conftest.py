@@ -26,6 +26,7 @@ class Yard:
         self.folder = folder
         self.through: list[str] = []
         """A command that starts the others: as somebody else, say."""
+        self.python = sys.executable
         self.started: list[subprocess.Popen[str]] = []
 
     def write(self, name: str, text: str) -> Path:
@@ -42,7 +43,7 @@ class Yard:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*self.through, sys.executable, "-m", "tfyard", *args],
+            [*self.through, self.python, "-m", "tfyard", *args],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.conftest import Outcome, Yard, wait_until
 from tests.ports import reserved_port
 from tests.tracking.server import SmallMLflow, serving
+from tfyard.controlplane.certificates import CertificateAuthority
 
 pytestmark = pytest.mark.processes
 
@@ -89,9 +90,17 @@ def test_a_run_is_reported_and_its_deciding_task_goes_on_in_it_after_a_restart(
     assert [each["text"] for each in notes(outcome)] == [f"MLflow: {mlflow.uri}/#/experiments/1/runs/run1"]
 
 
-def test_credentials_of_the_address_reach_the_server_and_no_file(yard: Yard, mlflow: SmallMLflow) -> None:
+def test_credentials_of_the_address_reach_the_server_over_tls_and_no_file(
+    yard: Yard, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder, authority = tmp_path_factory.mktemp("tls"), CertificateAuthority()
+    (folder / "ca.pem").write_bytes(authority.pem)
+    pair = authority.server("mlflow", ["127.0.0.1"])
+    (folder / "server.pem").write_bytes(pair.certificate + pair.key)
     yard.job("import sys; sys.exit(3)")
-    outcome = yard.run("--mlflow", mlflow.uri.replace("//", "//me:hunter2@"))
+    with serving(pem=folder / "server.pem") as mlflow:
+        authorities = {"MLFLOW_TRACKING_SERVER_CERT_PATH": str(folder / "ca.pem")}
+        outcome = yard.run("--mlflow", mlflow.uri.replace("//", "//me:hunter2@"), **authorities)
     assert outcome.code == 3
     assert (mlflow.run["status"], mlflow.run["tags"]["tfyard.exit_code"]) == ("FAILED", "3")
     assert all(each.headers["Authorization"].startswith("Basic ") for each in mlflow.asked)

@@ -139,6 +139,17 @@ def test_a_program_that_only_writes_summaries_has_metrics(yard: Yard) -> None:
     assert "epochs 1 to 3" in yard.tfyard("metrics", "@latest").stdout
 
 
+def test_a_program_that_writes_summaries_at_its_very_end_has_metrics_of_this_run_alone(yard: Yard) -> None:
+    """Nothing had time to see that its file was open. What was written before the run is of another one."""
+    at_once = SUMMARIES[: SUMMARIES.index("    while step == 0")] + "writer.close()\n"
+    (yard.folder / "summaries.py").write_text(at_once.replace('"summaries/train"', "sys.argv[1]"))
+    for number, name in enumerate(("a", "b"), start=1):
+        done = yard.tfyard("run", "summaries.py", "-o", "json", "--", f"logs/{name}/train")
+        assert done.returncode == 0, done.stdout + done.stderr
+        metrics = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "metric"]
+        assert [each["epoch"] for each in metrics] == [1, 2, 3], f"run {number}"
+
+
 def test_the_summary_shows_each_task_the_reason_and_the_loss(yard: Yard) -> None:
     script = "for i in range(20): print(f'Step: {i}, loss: {20 - i}')\nraise SystemExit('out of ideas')"
     yard.job(script, worker=1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Yard
-from tests.job_input.repository import commit, repository
+from tests.job_input.repository import commit, git, repository
 from tests.model.test_secrecy import SECRET
 from tfyard.backends.local import run_names
 from tfyard.backends.local.run_directory import RunDirectory
@@ -95,6 +95,19 @@ def test_a_run_outside_of_a_git_tree_says_so_and_cannot_be_repeated_exactly(yard
     assert (alone.returncode, "there is no job before it" in alone.stderr) == (2, True)
 
 
+def test_a_script_elsewhere_is_recorded_with_its_tree_and_repeated_from_it(
+    yard: Yard, tmp_path: Path
+) -> None:
+    tree = repository(tmp_path / "elsewhere", {"src/train.py": PROGRAM})
+    (tree / "src" / "train.py").write_bytes(f"{PROGRAM}print('as it was')\n".replace("\n", "\r\n").encode())
+    yard.tfyard("run", "-q", str(tree / "src" / "train.py"), "--", "--lr", "1")
+    one = record(yard)["origin"]["code"]
+    assert (one["commit"], one["changed"]) == (git(tree, "rev-parse", "HEAD"), ["M src/train.py"])
+    (tree / "src" / "train.py").write_text("raise SystemExit('this is not what was run')\n")
+    again = yard.tfyard("rerun", "train", "--exact", "--local")
+    assert (again.returncode, "as it was" in again.stdout) == (0, True), again.stderr
+
+
 def test_records_that_are_corrupt_are_named_and_skipped(yard: Yard) -> None:
     (yard.folder / "train.py").write_text(PROGRAM)
     for _ in range(2):
@@ -104,6 +117,9 @@ def test_records_that_are_corrupt_are_named_and_skipped(yard: Yard) -> None:
     compared = yard.tfyard("compare", "train", "--local")
     assert compared.returncode == 0
     assert "record.json is corrupt" in compared.stdout
+    refused = yard.tfyard("rerun", newer.name, "--exact", "--local")
+    assert "its code is unknown: .tfyard/runs/" in refused.stderr
+    assert "record.json is corrupt" in refused.stderr
     (older / "run.json").write_text("{")
     listed = yard.tfyard("runs")
     assert f"{older.name} is skipped: its record" in listed.stderr
@@ -123,6 +139,8 @@ def test_a_run_does_not_wait_for_a_git_that_hangs(yard: Yard, code: Path) -> Non
     assert done.returncode == 0, done.stderr
     found = record(yard)
     assert "took too long" in found["origin"]["code"]["problem"]
+    assert found["origin"]["code"]["commit"] == git(code, "rev-parse", "HEAD"), "git knows that at once"
+    assert "not committed  " not in yard.tfyard("describe", "@latest", "--record", "--local").stdout
     assert found["origin"]["parameters"] == {"lr": "1"}
 
 

@@ -204,7 +204,8 @@ run_policies = options(
 )
 ANNOTATIONS = options(**{
     "tfyard.dev/dialect": st.just("tf1"), "tfyard.dev/services": st.just("none"),
-    "tfyard.dev/evaluator-grace": st.just("5m"), "tfyard.dev/together": st.just("true"), "own": names,
+    "tfyard.dev/evaluator-grace": st.just("5m"), "tfyard.dev/together": st.just("true"),
+    "tfyard.dev/stall": st.sampled_from(["15m", "1h30m, then restart"]), "own": names,
 })  # fmt: skip
 
 

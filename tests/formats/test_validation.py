@@ -329,6 +329,20 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "metadata.annotations[tfyard.dev/evaluator-grace]", "must be a duration",
         'for example 90s, 5m, 1h30m or "2d"',
     ),
+    "a stall that is no time": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/stall": "soon"}}},
+        "metadata.annotations[tfyard.dev/stall]", "must be a duration", 'for example 90s, 5m, 1h30m or "2d"',
+    ),
+    "a stall that nobody could wait for": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/stall": "0"}}},
+        "metadata.annotations[tfyard.dev/stall]", "must be at least 1 second",
+        "remove it, if nobody is to watch",
+    ),
+    "a stall with another end": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/stall": "15m, then fail"}}},
+        "metadata.annotations[tfyard.dev/stall]", "must be a duration, and may say what happens then",
+        'for example "15m", or "15m, then restart"',
+    ),
     # v1alpha1
     "a master of no replicas": (
         old(replica(replicas=0), replica(tfReplicaType="WORKER")),

@@ -184,7 +184,7 @@ def test_a_new_job_gets_its_service_and_its_pods_beside_its_first_status() -> No
             Create(manifest("worker", 0, TRIO)),
             Create(manifest("ps", 0, TRIO)),
         ),
-        urgency="soon",
+        urgency="later",
     )
 
 

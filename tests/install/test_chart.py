@@ -77,6 +77,7 @@ def test_lint_finds_nothing(helm: Helm) -> None:
         ("cloud=gke,crds.versions={v1alpha1}", {"cloud": "gke", "versions": ("kubeflow.org/v1alpha1",)}),
         ("replicaCount=2,namespaces={a,b}", {"replicas": 2, "namespaces": ("a", "b")}),
         ("crds.versions={all}", {"versions": tuple(VERSIONS)}),
+        ("rbac.readLogs=true,namespaces={a}", {"read_logs": True, "namespaces": ("a",)}),
         ("image=registry.example/mine:2", {"image": "registry.example/mine:2"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -93,6 +94,7 @@ def test_the_chart_installs_what_tfyard_installs(helm: Helm, options: str, setti
         ("", [permissions.NODES]),
         ("namespaces={a}", []),
         ("compat=kubeflow", [permissions.NODES]),
+        ("rbac.readLogs=true", [permissions.NODES, permissions.POD_LOGS]),
         *(
             (f"gangScheduler={name}", [permissions.NODES, *needed])
             for name, needed in roles.GANG_SCHEDULERS.items()
@@ -124,7 +126,8 @@ def test_values_of_2017_work(helm: Helm) -> None:
     )
     assert then == now
     without = render(helm, "--set", "rbac.install=false")
-    assert {each["metadata"]["name"] for each in without if "ole" in each["kind"]} == {roles.VIEW, roles.EDIT}
+    people = {roles.VIEW, roles.EDIT, roles.SWEEP_ROLE, roles.SWEEP_READER}
+    assert {each["metadata"]["name"] for each in without if "ole" in each["kind"]} == people
 
 
 @pytest.mark.parametrize(("cloud", "groups"), [("azure", ["kubeflow", "tensorflow"]), ("", ["kubeflow"])])

@@ -42,6 +42,7 @@ def test_the_lock_has_every_direct_dependency_of_the_operator_with_hashes() -> N
         *extras["operator"],
         *extras["kubernetes"],
         *extras["dashboard"],
+        *extras["sweep"],
     ]
     names = {re.match(r"[\w-]+", each)[0] for each in dependencies} - {"tfyard"}
     lock = (ROOT / "requirements" / "operator.txt").read_text()

@@ -54,6 +54,7 @@ def test_for_a_few_namespaces_nothing_of_the_operator_is_cluster_wide() -> None:
     assert [name for name in installed if name.startswith("ClusterRole/")] == [
         "ClusterRole/tfyard-view",
         "ClusterRole/tfyard-edit",
+        "ClusterRole/tfyard-sweep",
     ]
     assert "--namespaces=a,b" in container(namespaces=("a", "b"))["args"]
     bound = [

@@ -8,7 +8,7 @@ import pytest
 
 from tests.job_input.repository import commit, git, repository
 from tests.model.test_secrecy import SECRET
-from tfyard.errors import NotPossible
+from tfyard.errors import NotPossible, TfyardError
 from tfyard.job_input.bounded_process import QuestionLimits
 from tfyard.job_input.git import LARGEST_NEW, NO_TREE, read
 from tfyard.job_input.git_trees import RecordedCode, checked_out, difference
@@ -173,3 +173,51 @@ def test_a_commit_that_is_not_here_is_named_with_where_it_is(tree: Path) -> None
         difference(here, RecordedCode(label="other", state=gone, diff=""), tree)
     with pytest.raises(NotPossible, match="the code of other is not known: no commit was recorded"):
         difference(here, RecordedCode(label="other", state=CodeState(), diff=""), tree)
+
+
+def test_odd_settings_of_the_user_change_neither_the_diff_nor_what_it_becomes(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "gitconfig"
+    odd.write_text(
+        "[color]\nui = always\ndiff = always\nstatus = always\n[diff]\ncontext = 0\ninterHunkContext = 9\n"
+        "noprefix = true\nmnemonicPrefix = true\norderFile = /nonexistent\nsuppressBlankEmpty = true\n"
+        "algorithm = histogram\nsubmodule = log\nrenames = copies\nwsErrorHighlight = all\n"
+        "[status]\nrenames = copies\nshowUntrackedFiles = no\nrelativePaths = true\n[core]\nquotePath = true\n"
+        "autocrlf = true\nwhitespace = cr-at-eol\n[apply]\nwhitespace = error\nignoreWhitespace = change\n"
+        "[submodule]\nrecurse = true\n[alias]\nstatus = !false\ndiff = !false\n[checkout]\nworkers = 0\n"
+    )
+    (tree / "a" / "b.txt").write_bytes(b"one\r\ntwo\r\n\r\nthree \r\nfour\r\nfive\r\n")
+    commit(tree)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(odd))
+    (tree / "a" / "b.txt").write_bytes(b"one\r\ntwo\r\n\r\nthree!\t \r\nfour\r\nfive\r\n")
+    git(tree, "mv", "gone", "moved")
+    (tree / "moved").write_text("x\ny\n")
+    (tree / "copied").write_text("x\n")
+    git(tree, "add", "copied")
+    found, diff = state(tree)
+    assert found.problem == ""
+    assert found.changed == ("M a/b.txt", "A copied", "D gone", "AM moved")
+    assert (found.missing, found.problem, "\x1b" in diff) == ((), "", False)
+    file = tmp_path / "code.diff"
+    file.write_text(diff, encoding="utf-8", newline="")
+    again = tmp_path / "again"
+    checked_out(RecordedCode(label="a", state=found, diff=diff), again)
+    assert (again / "a" / "b.txt").read_bytes().split(b"\r\n")[3] == b"three!\t "
+    assert state(again)[1] == diff
+
+
+def test_where_not_all_can_be_known_the_commit_and_the_branch_are(tree: Path) -> None:
+    expected = git(tree, "rev-parse", "HEAD")
+    (tree / ".git" / "index").write_text("damaged")
+    found, diff = state(tree)
+    assert (found.commit, found.branch, found.is_dirty, diff) == (expected, "main", None, "")
+    assert found.problem.startswith("not all changes are known: ")
+
+
+def test_a_diff_that_does_not_apply_leaves_no_worktree(tree: Path, tmp_path: Path) -> None:
+    wrong = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-never\n+there\n"
+    with pytest.raises(TfyardError, match="git apply"):
+        checked_out(RecordedCode(label="a", state=state(tree)[0], diff=wrong), tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    assert "again" not in git(tree, "worktree", "list")

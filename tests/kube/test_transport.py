@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
 
 from tfyard import kube
-from tfyard.kube import Access, Client, Kind, Limits, Patch, User, kubeconfig, requests
+from tfyard.kube import Access, Client, Kind, Limits, Patch, Request, User, kubeconfig, requests
 from tfyard.model.backoff import Backoff
 from tfyard.testing import ControlPlane, builders, eventually
 
@@ -93,6 +94,25 @@ async def test_lists_come_in_pages_of_one_moment(control_plane: ControlPlane, na
         whole = await kube.list_all(client, KIND, collection)
     assert [item.metadata.name for item in listing.items] == [f"words-{number}" for number in range(7)]
     assert listing == whole
+
+
+async def test_pages_begin_small_and_are_as_large_as_the_objects_allow(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection, limits, read = requests.CONFIG_MAPS.path(namespace), list[int](), Client.read
+
+    async def reading(client: Client, request: Request) -> bytes:
+        limits.append(int(parse_qs(urlsplit(request.path).query)["limit"][0]))
+        return await read(client, request)
+
+    async with control_plane.client() as client:
+        for number in range(26):
+            large = {**builders.config_map(f"words-{number:02}"), "data": {"a": "x" * 700_000}}
+            await client.send(requests.create(collection, large))
+        monkeypatch.setattr(Client, "read", reading)
+        listing = await kube.list_all(client, KIND, collection)
+    assert len(listing.items) == 26
+    assert limits == [20, 5, 5], "14 MB, then pages of 4 MB"
 
 
 async def test_client_certificates_work_inline_and_from_files(

@@ -18,7 +18,7 @@ from tfyard.local.machine import machine
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import RunOptions
 from tfyard.model import Status
-from tfyard.model.run_events import Note, RunEvent
+from tfyard.model.run_events import Counts, Note, RunEvent
 
 PYTHON = Interpreter("/usr/bin/python", "the first on PATH")
 TF1 = "the program is written for TensorFlow 1: run it with --tf1 (job file: `tf1: true`)"
@@ -74,6 +74,36 @@ def test_the_screen_says_once_that_tasks_wait_for_an_init_container(
     words = {"name": "j", "image": "none", "run": ["true"], "worker": 2, "overlay": overlay}
     assert run(words, tmp_path, watch).has("Succeeded")
     assert notes == ["worker-0 and worker-1 wait for the init container prepare, which has run for 1 s"]
+
+
+@pytest.mark.processes
+def test_the_stored_status_counts_each_task_as_soon_as_it_runs(tmp_path: Path) -> None:
+    """`tfyard get` and the page read it. One task waits in its init container until the job runs."""
+    first, told, counted = (tmp_path / name for name in ("first", "told", "counted"))
+    line = f"mkdir {first} || until [ -e {told} ]; do sleep 0.05; done"
+    step = {"name": "prepare", "image": "none", "command": ["sh", "-c", line]}
+    stored: list[tuple[str, str]] = []
+
+    def watch(event: RunEvent) -> None:
+        if isinstance(event, Counts):
+            (run,) = (tmp_path / "runs").iterdir()
+            status = RunDirectory(run).status()
+            stored.append((status.phase, status.replica_statuses["Worker"].ready))
+            if status.phase == "Running":
+                told.touch()
+            if stored[-1][1] == "2/2":
+                counted.touch()
+
+    words = {
+        "name": "j",
+        "image": "none",
+        "run": ["sh", "-c", f"until [ -e {counted} ]; do sleep 0.05; done"],
+        "worker": 2,
+        "deadline": "60s",
+        "overlay": {"spec": {"initContainers": [step]}},
+    }
+    assert run(words, tmp_path, watch).has("Succeeded")
+    assert stored.index(("Running", "1/2")) < stored.index(("Running", "2/2"))
 
 
 @pytest.mark.parametrize(

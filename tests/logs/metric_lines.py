@@ -116,6 +116,25 @@ REPORTS: dict[str, Reading] = {
     "train_step: 30, val/auc=0.91": _read(30, **{"val/auc": 0.91}),
     "global_step=7 d_loss=-1.5e-3 g_loss=2": _read(7, d_loss=-0.0015, g_loss=2),
     "Epoch 1/3\tloss: 0.42\tval_loss: 0.40": _read(epoch=1, epochs=3, loss=0.42, val_loss=0.40),
+    "[50]\ttraining's auc: 0.98\tvalid_1's auc: 0.91": _read(
+        50, **{"training's auc": 0.98, "valid_1's auc": 0.91}
+    ),
+    "Epoch 3: train_loss=0,23 val_loss=1,2e-3 val_acc=91,5%": _read(
+        epoch=3, train_loss=0.23, val_loss=0.0012, val_acc=0.915
+    ),
+    "Train Loss: 0,345 Val Loss: 0,401": _read(train__loss=0.345, val__loss=0.401),
+    "Episode: 10, total reward: 20.5, epsilon: 0.1": _read(10, total__reward=20.5),
+    "Cost after epoch 100: 0.3": _read(epoch=100, cost=0.3),
+    "Cost after iteration 100: 0.693": _read(100, cost=0.693),
+    "Step    100: train CrossEntropyLoss |  2.30": _read(100, train__crossentropyloss=2.3),
+    "Step    100: eval  Accuracy |  0.91": _read(100, eval__accuracy=0.91),
+    "[ 100/1000] loss=0.3": _read(100, 1000, loss=0.3),
+    "1/10, loss: 0.3": _read(1, 10, loss=0.3),
+    '{"epoch": 1, "train": {"loss": 0.3}, "val": {"loss": 0.4}}': _read(
+        epoch=1, **{"train/loss": 0.3, "val/loss": 0.4}
+    ),
+    "12:00:05 | INFO | step 300 | loss 2.5e-03 | lr 1e-4": _read(300, loss=0.0025),
+    "[LightGBM] [Info] Iteration:10, valid_0 auc : 0.91": _read(10, **{"valid_0 auc": 0.91}),
 }
 
 LOOKALIKES = (
@@ -155,4 +174,16 @@ LOOKALIKES = (
     '  File "train.py", line 5, in step',
     "x.bin:  45%|████▌     | 4.50M/10.0M [00:02<00:02, 2.0MB/s]",
     "batch 5 of mail lost: 3",
+    "return 0",
+    "return value = 0.5",
+    "Estimated cost: 3.50",
+    "Loss: 2,345",
+    "compile(loss='mse', metrics=['accuracy'])",
+    "ERROR: step 3 exit code 1",
+    "Loaded checkpoint loss_0.3_step_100.h5",
+    "Epoch 2: no improvement in accuracy for 3 epochs",
+    "retrying in 5 s (error 2/3)",
+    "Early stopping at epoch 5, best accuracy patience 3",
+    "12/05, 3 files, accuracy unknown",
+    '{"step": {"loss": "unknown"}, "n": {',
 )

@@ -96,6 +96,20 @@ def test_two_diffs_of_the_same_size_differ() -> None:
     assert list(different(one, other)) == ["code not committed"]
 
 
+def test_an_image_that_is_named_by_its_digest_is_the_one_of_the_same_digest() -> None:
+    digest = f"example/a@sha256:{'0' * 64}"
+    one, exact, other = (
+        job(label, roles=(RoleRecord(name="Worker", tasks=1, image=image, digest=found),))
+        for label, image, found in (
+            ("a", "a:1", digest),
+            ("b", digest, digest),
+            ("c", "a:1", f"{digest[:-1]}1"),
+        )
+    )
+    assert different(one, exact) == {}
+    assert list(different(exact, other)) == ["image worker digest"]
+
+
 def test_unknown_packages_are_a_note_and_no_difference() -> None:
     made = of(job("a"), job("b", software=None, problems=("logs: forbidden",)))
     assert made.differences == ()

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from tfyard.model import Condition, RoleStatus, Status
 from tfyard.model.summary import JobSummary
@@ -8,6 +9,8 @@ from tfyard.overview import job_table, table
 from tfyard.overview.wording import age
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+NARROW = job_table.TableShape(is_wide=False, has_namespaces=False)
+WIDE = job_table.TableShape(is_wide=True, has_namespaces=True)
 
 
 def job(status: Status, namespace: str = "ml") -> JobSummary:
@@ -18,14 +21,14 @@ def job(status: Status, namespace: str = "ml") -> JobSummary:
 
 def test_a_job_is_a_row_of_kubectls_columns() -> None:
     roles = {"Chief": RoleStatus(ready="1/1"), "Worker": RoleStatus(ready="1/2")}
-    cells = job_table.row(job(Status(phase="Running", replica_statuses=roles)), NOW, False, False)
+    cells = job_table.row(job(Status(phase="Running", replica_statuses=roles)), NOW, NARROW)
     assert cells == ("mnist", "Running", "1/1", "1/2", "", "0", "60m")
-    assert len(cells) == len(job_table.columns(False, False))
+    assert len(cells) == len(job_table.columns(NARROW))
 
 
 def test_a_wide_row_says_what_happened_last_on_one_line() -> None:
     last = Condition("Failed", "True", message="worker-0 failed:\nboom")
-    cells = job_table.row(job(Status(conditions=(last,), start_time=NOW), ""), NOW, True, True)
+    cells = job_table.row(job(Status(conditions=(last,), start_time=NOW), ""), NOW, WIDE)
     assert cells == (
         "<local>",
         "mnist",
@@ -40,7 +43,7 @@ def test_a_wide_row_says_what_happened_last_on_one_line() -> None:
         "",
         "worker-0 failed: boom",
     )
-    assert len(cells) == len(job_table.columns(True, True))
+    assert len(cells) == len(job_table.columns(WIDE))
 
 
 def test_columns_are_three_spaces_apart_and_lines_end_with_their_text() -> None:
@@ -69,6 +72,6 @@ def test_ages_are_written_as_kubectl_writes_them(seconds: float, text: str) -> N
 
 def test_a_table_has_no_control_characters() -> None:
     last = Condition("Failed", "True", message="\x1b[2Jgone\x07 \x9b5m äöü 訓練")
-    cells = job_table.row(job(Status(conditions=(last,))), NOW, True, False)
+    cells = job_table.row(job(Status(conditions=(last,))), NOW, replace(WIDE, has_namespaces=False))
     (line,) = table.lines([cells])
     assert line.endswith("^[[2Jgone 5m äöü 訓練")

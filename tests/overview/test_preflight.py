@@ -8,7 +8,7 @@ import pytest
 
 from tests.overview.situations import NOW, pod
 from tfyard.overview.evidence import Evidence, Unreadable
-from tfyard.overview.preflight import MissingReference, Seen, Trial, findings, unchecked
+from tfyard.overview.preflight import MissingReference, Seen, TriedPod, findings, unchecked
 from tfyard.overview.references import Reference, of_admission, of_pod
 from tfyard.overview.storage_classes import choose
 from tfyard.views import pods
@@ -51,13 +51,13 @@ def quota(hard: Manifest, used: Manifest, **spec: Any) -> Quota:
     return msgspec.convert(made, Quota)
 
 
-def trial(tasks: int = 2, refusal: str = "", **spec: Any) -> Trial:
+def trial(tasks: int = 2, refusal: str = "", **spec: Any) -> TriedPod:
     names = tuple(f"worker-{index}" for index in range(tasks))
-    return Trial(role="worker", tasks=names, pod=pod(**spec), refusal=refusal)
+    return TriedPod(role="worker", tasks=names, pod=pod(**spec), refusal=refusal)
 
 
 def report(
-    *trials: Trial,
+    *trials: TriedPod,
     created: tuple[Claim, ...] = (),
     missing: tuple[MissingReference, ...] = (),
     **evidence: Any,
@@ -138,7 +138,7 @@ def test_tasks_that_cannot_all_run_at_once_are_a_warning() -> None:
     ],
 )
 def test_a_pod_that_the_server_refuses_is_explained_once_for_all_roles(message: str, words: str) -> None:
-    twice = (trial(refusal=message), Trial(role="ps", tasks=("ps-0",), pod=pod("ps-0"), refusal=message))
+    twice = (trial(refusal=message), TriedPod(role="ps", tasks=("ps-0",), pod=pod("ps-0"), refusal=message))
     (text,) = report(*twice)
     assert text.startswith("wrong worker, ps: ")
     assert words in text
@@ -278,6 +278,6 @@ def test_a_pod_counts_for_a_quota_by_its_largest_phase() -> None:
         },
         pods.PodDetails,
     )
-    role = Trial(role="worker", tasks=("worker-0",), pod=made)
+    role = TriedPod(role="worker", tasks=("worker-0",), pod=made)
     (text,) = report(role, quotas=(quota({"cpu": "2"}, {}),))
     assert "asks for 3 of cpu" in text

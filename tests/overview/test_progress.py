@@ -4,7 +4,8 @@ import pytest
 
 from tfyard.model import Job, Role
 from tfyard.model.run_events import Metric
-from tfyard.overview.progress import KEPT_POINTS, RATE_WINDOW, Curve, Progress, total_steps
+from tfyard.overview.curves import Curve
+from tfyard.overview.progress import KEPT_POINTS, RATE_WINDOW, Progress, total_steps
 
 
 def progress(*steps: int, total: int | None = None, task: str = "worker-0") -> Progress:

@@ -35,3 +35,11 @@ def test_the_end_of_a_task(ended: Ended, text: str) -> None:
 def test_lines_that_are_not_shown_are_counted() -> None:
     assert wording.skipped(1) == "… 1 line not shown; see its log"
     assert wording.folded(1_234) == "… 1,234 lines of TensorFlow's runtime; --verbose shows them"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (4.14e-06, "under 0.001"), (0.0123456, "0.0123"), (1.5, "1.5"), (12345.6, "12,346")],
+)
+def test_hours_have_no_exponent(value: float, text: str) -> None:
+    assert wording.hours(value) == text

@@ -46,7 +46,7 @@ def test_a_job_that_is_being_deleted_is_left_to_its_owner_references() -> None:
 
 
 def test_a_job_that_begins_may_act_before_that_is_written() -> None:
-    assert look(job(workers(2))).urgency == "soon"
+    assert look(job(workers(2))).urgency == "later"
 
 
 def test_later_passes_remember_before_they_act() -> None:

@@ -119,4 +119,4 @@ def test_a_group_that_succeeded_or_is_deleted_needs_no_annotation() -> None:
 
 def test_how_many_a_group_has_is_remembered_before_its_pods_are_made() -> None:
     assert look(job(workers(2), **QUEUED), site=BY_PODS).urgency == "now"
-    assert look(job(workers(2)), site=BY_PODS).urgency == "soon"
+    assert look(job(workers(2)), site=BY_PODS).urgency == "later"

@@ -1,6 +1,6 @@
 """Conditions, counts and what else is shown of a job."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -297,3 +297,16 @@ def test_a_job_that_succeeded_before_it_was_seen_running_has_run() -> None:
     assert [(c.type, c.status) for c in found] == [
         ("Created", "True"), ("Running", "False"), ("Succeeded", "True"),
     ]  # fmt: skip
+
+
+def test_a_status_that_is_stored_late_says_when_the_job_began_and_ran() -> None:
+    asked, began, ran = job(workers(1)), NOW - timedelta(seconds=4), NOW - timedelta(seconds=3)
+    (only,) = look(asked, begun=began).status.conditions
+    assert (only.type, only.last_transition_time) == ("Created", began)
+    done = pod("worker-0", "Succeeded", exit_code=0, run_started=ran)
+    status = look(asked, done, begun=began, children=SERVICE).status
+    assert status.start_time == began
+    times = [(c.type, c.last_transition_time) for c in status.conditions]
+    assert times == [("Created", began), ("Running", ran), ("Succeeded", NOW)]
+    ahead = pod("worker-0", "Succeeded", exit_code=0, run_started=NOW + timedelta(seconds=9))
+    assert look(asked, ahead, begun=began, children=SERVICE).status.conditions[1].last_transition_time == NOW

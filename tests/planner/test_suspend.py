@@ -250,3 +250,42 @@ def test_a_failure_seen_first_at_a_suspension_is_counted_once_with_its_restarts_
         for d in (first, again)
     ]
     assert counts == [(3, 0), (3, 0)]
+
+
+KEEPING = RunPolicy(suspend=True, keeps_pods=True, backoff_limit=0)
+
+
+def test_a_suspension_that_keeps_pods_ends_them_in_place_and_the_resume_replaces_them() -> None:
+    world = World(job(chief(), workers(2), servers(1)))
+    world.settle()
+    world.change("mnist-worker-0", phase="Succeeded")
+    world.change("mnist-worker-1", phase="Pending")
+    world.job = replace(world.job, run_policy=KEEPING)
+    world.step()
+    world.settle()
+    phases = {name: each.phase for name, each in world.pods.items()}
+    assert phases == {"mnist-chief-0": "Failed", "mnist-worker-0": "Succeeded", "mnist-ps-0": "Failed"}
+    assert world.status.phase == "Suspended"
+    world.job = replace(world.job, run_policy=replace(KEEPING, suspend=False))
+    world.settle()
+    assert world.status.phase == "Running"
+    assert world.status.replica_statuses["Worker"].succeeded == 1, "it had ended by itself"
+    assert {name: each.attempt for name, each in world.pods.items() if each.phase == "Running"} == {
+        "mnist-chief-0": 1,
+        "mnist-worker-1": 0,
+        "mnist-ps-0": 1,
+    }
+    assert sum(r.restarts for r in world.status.replica_statuses.values()) == 0
+    assert world.status.endings == ()
+
+
+def test_a_program_that_ends_well_when_its_pod_is_ended_in_place_has_not_finished() -> None:
+    world = World(job(workers(1)))
+    world.settle()
+    world.job = replace(world.job, run_policy=KEEPING)
+    world.step()
+    world.change("mnist-worker-0", phase="Succeeded")
+    world.settle()
+    world.job = replace(world.job, run_policy=AWAKE)
+    world.settle()
+    assert world.status.phase == "Running"

@@ -22,7 +22,7 @@ from tfyard.model import (
     Pod,
     Status,
 )
-from tfyard.model.names import ATTEMPT, PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP
+from tfyard.model.names import ATTEMPT, PLUGINS_GROUP, POD_GROUP, STOPPED, VOLCANO_GROUP
 from tfyard.planner import Site, decide
 from tfyard.views.tfjob_status import dump_status, load_status
 
@@ -76,7 +76,7 @@ class World:
             elif isinstance(action, Create):
                 self._create(action)
             elif isinstance(action, Amend) and action.kind == "Pod":
-                self._end_in_place(action.name)
+                self._end_in_place(action)
             elif isinstance(action, Amend):
                 assert self.group is not None
                 self.group = replace(self.group, spec={**self.group.spec, **action.patch["spec"]})
@@ -112,9 +112,10 @@ class World:
         elif pod.deleting is None:
             self.change(name, deleting=self.now + GRACE, asked_to_stop=not pod.end)
 
-    def _end_in_place(self, name: str) -> None:
-        over = {"phase": "Failed", "reason": "DeadlineExceeded"}
-        self.change(name, **over, lingers_since=None, restart_due=False, told_to_end=True)
+    def _end_in_place(self, action: Amend) -> None:
+        over = {"phase": "Failed", "reason": "DeadlineExceeded", "lingers_since": None, "restart_due": False}
+        is_stopped = STOPPED in action.patch["metadata"].get("annotations", {})
+        self.change(action.name, **over, told_to_end=True, asked_to_stop=is_stopped)
 
     # What happens to it.
 
@@ -139,7 +140,7 @@ class World:
         has_enough = self.group is not None and there >= _members(self.group.spec)
         for name, pod in self.pods.items():
             if pod.phase == "Pending" and (not pod.member or has_enough):
-                self.change(name, phase="Running", ready=True, waits=False)
+                self.change(name, phase="Running", ready=True, waits=False, running_since=self.now)
 
     def _answer(self) -> None:
         """Volcano finds room; a group that should go does so when nobody uses it any more."""

@@ -17,7 +17,7 @@ from tfyard.remote import actions, jobs, reruns
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.remote.job_objects import JOB_UID
 from tfyard.remote.jobs import Found
-from tfyard.sdk.on_cluster import JobsOnCluster
+from tfyard.sdk.jobs_on_cluster import JobsOnCluster
 from tfyard.testing import ControlPlane, builders
 
 pytestmark = pytest.mark.cluster
@@ -242,7 +242,7 @@ def test_a_job_runs_again_under_a_new_name_without_what_happened_to_it(yard: Yar
         found = Found(TFJOBS, yard.client.send(requests.get(TFJOBS.path(yard.namespace, name))))
     new = found.manifest
     assert new["metadata"]["annotations"] == {"note": "x", RERUN_OF: "mnist"}
-    assert "status" not in new
+    assert new["status"] == {"phase": "Pending", "restarts": 0}
     worker = new["spec"]["tfReplicaSpecs"]["Worker"]
     assert worker["replicas"] == 4
     assert worker["template"]["spec"]["containers"][0]["env"] == [{"name": "LR", "value": "0.1"}]

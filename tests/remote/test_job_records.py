@@ -14,11 +14,14 @@ from tests.job_input.repository import commit, repository
 from tests.model.test_secrecy import NAMES, SECRET
 from tests.remote.test_actions import Yard
 from tests.remote.test_actions import yard as yard
+from tfyard.errors import NotPossible
 from tfyard.install.roles import EDIT_RULES, rules
 from tfyard.kube import kubeconfig, requests
+from tfyard.model.names import CODE
 from tfyard.overview.job_record import LARGEST, CodeState, Origin
-from tfyard.remote import job_records
+from tfyard.remote import actions, job_records
 from tfyard.remote.jobs import Found
+from tfyard.remote.reruns import RerunChanges
 from tfyard.remote.submitting.submission import Submission, submit
 
 pytestmark = pytest.mark.cluster
@@ -174,8 +177,48 @@ def test_an_exact_rerun_has_the_images_that_kubelets_ran(yard: Yard) -> None:
         body = {"status": {"containerStatuses": [{**status, "ready": True, "restartCount": 0}]}}
         path = requests.PODS.path(yard.namespace, pod["metadata"]["name"], "status")
         yard.client.send(requests.patch(path, body))
-    digests, notes = job_records.exact_images(yard.client, found)
-    assert digests == {"Worker": DIGEST}
-    assert [note for note in notes if "example/mnist:1 of chief" in note]
+    intent = actions.rerun(yard.client, found, RerunChanges(), is_exact=True)
+    assert intent.notes == ("not the same, maybe: example/mnist:1 of chief, whose digest no pod tells",)
+    roles = intent.becomes["spec"]["tfReplicaSpecs"]
+    images = {name: role["template"]["spec"]["containers"][0]["image"] for name, role in roles.items()}
+    assert images == {"Worker": DIGEST, "Chief": "example/mnist:1"}
     record = job_records.read(yard.client, found)
     assert {role.name: role.digest for role in record.roles} == {"Worker": DIGEST, "Chief": "x"}
+
+
+def exact_notes(yard: Yard, found: Found) -> str:
+    return "\n".join(actions.rerun(yard.client, found, RerunChanges(), is_exact=True).notes)
+
+
+def test_an_exact_rerun_has_the_code_that_was_submitted_and_says_where_it_is(yard: Yard, code: Path) -> None:
+    (code / "job.yaml").write_text(f"{JOB}code: .\n")
+    head = commit(code, "with its code")
+    (code / "train.py").write_text("print(3)\n")
+    made, _ = submitted(yard, code)
+    held = made.manifest["metadata"]["annotations"][CODE][:12]
+    (code / "train.py").write_text("print(4)\n")
+    said = exact_notes(yard, made)
+    assert f"the ConfigMap tfyard-code-{held} (commit {head[:12]}, changed)" in said
+    yard.client.send(requests.delete(requests.CONFIG_MAPS.path(yard.namespace, f"tfyard-code-{held}")))
+    with pytest.raises(NotPossible, match=f"its code is gone: there is no ConfigMap tfyard-code-{held}"):
+        exact_notes(yard, made)
+
+
+@pytest.mark.parametrize(
+    ("source", "doubt"),
+    [
+        ("https://git.example/me/mnist.git", "is cloned again of https://git.example/me/mnist.git: no pod"),
+        ("https://files.example/code.zip", "is fetched again of https://files.example/code.zip"),
+    ],
+)
+def test_an_exact_rerun_says_that_code_of_an_address_may_have_changed(
+    yard: Yard, code: Path, source: str, doubt: str
+) -> None:
+    (code / "job.yaml").write_text(f"{JOB}code: {source}\nrequirements: requirements.txt\n")
+    made, _ = submitted(yard, code)
+    said = exact_notes(yard, made)
+    assert f"not the same, maybe: the code {doubt}" in said
+    assert "not the same, maybe: packages that pip installs again" in said
+    software = job_records.read(yard.client, made).origin.software
+    assert software is not None
+    assert software.problem == "no pod is there that could tell them"

@@ -32,6 +32,7 @@ RUNNING, FOREIGN, JOBS = (
 )
 RUNS, GANG, KUBELET = "tests.e2e.test_run_why", "tests.controller.test_gang", "tests.cluster.test_why"
 FIXES = "tests.remote.test_fixes"
+STALLS, STALLED_RUNS = "tests.cluster.test_stalls", "tests.e2e.test_run_stalls"
 LOST = "tests.controller.test_faults_lost"
 POLICIES = "tests.controller.test_faults_policies"
 PROOFS = {
@@ -109,6 +110,13 @@ PROOFS = {
             f"{RUNS}.test_a_parameter_server_that_does_not_serve_is_named_after_two_minutes": "peers",
             f"{RUNS}.test_a_lost_peer_comes_after_what_ended_the_peer": "peers",
         }
+    ),
+    "a program that hangs, in a job that says for how long it may be silent": Proof(
+        programs="stalled",
+        tests={
+            f"{STALLS}.test_a_job_that_hangs_says_so_and_shows_what_its_programs_do": "stalled",
+            f"{STALLED_RUNS}.test_a_run_that_hangs_says_so_shows_what_it_does_and_goes_on": "stalled",
+        },
     ),
     "20 TF_CONFIG": Proof(
         programs="tf-config strategy",

@@ -20,7 +20,7 @@ def cells(status: Any, **spec: Any) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("status", "found"),
     [
-        ({}, ("", "")),
+        ({}, ("Pending", "")),
         ({"phase": "Running", "replicaStatuses": {"Worker": {"ready": "1/2"}}}, ("Running", "1/2")),
         # training-operator: no phase, and counts without a total
         (
@@ -40,4 +40,4 @@ def test_the_state_is_read_from_the_status_of_any_operator(status: Any, found: t
 
 
 def test_a_spec_that_cannot_be_read_hides_nothing() -> None:
-    assert cells({"replicaStatuses": {"Worker": {"active": 1}}}, tfReplicaSpecs=[]) == ("", "")
+    assert cells({"replicaStatuses": {"Worker": {"active": 1}}}, tfReplicaSpecs=[]) == ("Pending", "")

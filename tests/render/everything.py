@@ -14,6 +14,9 @@ FORMS = (
     ("--as", "legacy"),
 )
 
+NO_JOBS = ("no TFJob, no tfyard job file", "is a sweep file")
+"""Files of other kinds are refused with these words."""
+
 
 def examples() -> list[Path]:
     """The example files of these tests and of the project."""
@@ -31,7 +34,7 @@ def _jobs() -> Iterator[tuple[str, list[Manifest]]]:
     for path in examples():
         for form in FORMS:
             done = tfyard("render", path, *form)
-            if "no TFJob, no tfyard job file" not in done.err:
+            if not any(other in done.err for other in NO_JOBS):
                 yield f"{path.name} {' '.join(form[1:3])}", done.objects
 
 

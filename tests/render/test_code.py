@@ -4,6 +4,8 @@ import base64
 import gzip
 import http.server
 import io
+import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -11,10 +13,13 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from tests.job_input.repository import commit, git, repository
+from tfyard.overview.job_record import told_commit, told_software
 from tfyard.render import CodeFile
 from tfyard.render.code import pack
 
@@ -196,3 +201,59 @@ def test_an_archive_with_one_folder_in_it_arrives_without_that_folder(
         assert (refused.returncode, [*(tmp_path / "out").iterdir()]) == (1, [])
     subprocess.run([*command, "8", "1"], check=True, capture_output=True, timeout=60)
     assert (tmp_path / "out" / "distributed" / "train.py").read_text() == "print(1)"
+
+
+def step_of(file: Path, at: str, name: str = "tfyard-code") -> list[str]:
+    """The command of an init container, with the code at a folder of this machine."""
+    (step,) = [each for each in pod(tfyard("render", file).objects)["initContainers"] if each["name"] == name]
+    return [at if word == "/code" else word for word in step["command"]]
+
+
+def out(command: list[str], **env: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **env})
+    return done.stdout
+
+
+@pytest.mark.processes
+def test_the_step_that_unpacks_the_code_tells_the_packages_of_its_interpreter(tmp_path: Path) -> None:
+    (tmp_path / "code.tar.gz").write_bytes(pack([CodeFile("train.py", b"print(1)\n")]))
+    site = tmp_path / "site"
+    for name in ("My_Pkg-1.2.dist-info", "old-3.1-py3.6.egg-info", "msgspec-0.0.1.dist-info", "no-info"):
+        (site / name).mkdir(parents=True)
+    command = step_of(folder(tmp_path, {"inner/train.py": b"1\n"}), str(tmp_path / "out"))
+    command[command.index("/tfyard-code/code.tar.gz")] = str(tmp_path / "code.tar.gz")
+    told = told_software(
+        out(command, PYTHONPATH=str(site), PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    )
+    assert told is not None
+    assert told.python == platform.python_version()
+    assert {"my-pkg": "1.2", "old": "3.1", "msgspec": "0.0.1"}.items() <= told.packages.items(), (
+        "the first of the path is the one that is imported"
+    )
+    assert told.packages["pytest"] == metadata.version("pytest")
+    assert "no" not in told.packages
+
+
+@pytest.mark.processes
+def test_packages_that_are_too_many_for_a_line_of_a_log_are_counted(tmp_path: Path) -> None:
+    for number in range(2000):
+        (tmp_path / f"package_with_a_long_name_{number}-1.0.dist-info").mkdir()
+    line = out([sys.executable, str(SCRIPTS / "packages.py")], PYTHONPATH=str(tmp_path))
+    assert len(line) <= 1 << 16
+    told = told_software(line)
+    assert told is not None
+    assert told.problem.startswith("there are too many: 2")
+
+
+@pytest.mark.processes
+def test_the_step_that_clones_the_code_tells_its_commit(tmp_path: Path) -> None:
+    code = repository(tmp_path / "origin", {"train.py": "1\n"})
+    first = commit(code, "first")
+    last = commit(code, "last")
+    (tmp_path / "job.yaml").write_text(JOB.format(source="https://git.example/program.git"))
+    for ref, expected in (("", last), (first, first)):
+        at = tmp_path / f"at-{ref}"
+        command = step_of(tmp_path / "job.yaml", str(at))
+        command[4], command[6] = str(code), ref
+        assert told_commit(out(command)) == expected
+        assert git(at, "rev-parse", "HEAD") == expected

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tfyard.model import Code, Manifest
-from tfyard.render.code import layer_on_claim, with_requirements
+from tfyard.overview.job_record import told_software
+from tfyard.render.code import layer_in_pod, layer_on_claim, with_requirements
 
 from .calling import named, tfyard
 
@@ -101,6 +102,25 @@ def test_a_rendered_job_installs_packages_after_its_code_has_arrived(tmp_path: P
         "TFYARD_PYTHONPATH": "/tfyard-packages/layer:$(TFYARD_OTHER_PACKAGES)",
         "PYTHONPATH": "/tfyard-tf1:$(TFYARD_PYTHONPATH)",
     }
+
+
+@pytest.mark.processes
+def test_the_step_that_installs_packages_tells_those_that_the_training_will_have(tmp_path: Path) -> None:
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "needs.txt").write_text(f"{wheel(tmp_path, 'answers')}\n")
+    code = Code(kind="folder", source=".", requirements="needs.txt", at=str(tmp_path))
+    made = with_requirements(template(), code, {"name": "tfyard-code"}, layer_in_pod())
+    (step,) = made["spec"]["initContainers"]
+    command = [str(tmp_path / "layers") if word == "/tfyard-packages" else word for word in step["command"]]
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    for _ in ("installed", "there already"):
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
+        )
+        told = told_software(done.stdout)
+        assert told is not None
+        assert told.packages["answers"] == "1.0"
+        assert told.packages["pytest"] == pytest.__version__
 
 
 def test_a_requirements_file_that_is_not_packed_is_an_error(tmp_path: Path) -> None:

@@ -22,10 +22,24 @@ PUBLIC = [
         "NotPossible",
         "Run",
         "RunComparison",
+        "Sweep",
+        "SweepTrial",
         "TfyardError",
         "Usage",
     ),
-    *("WaitTimeout", "Why", "__version__", "aio", "compare", "find", "run", "runs", "submit"),
+    *(
+        "WaitTimeout",
+        "Why",
+        "__version__",
+        "aio",
+        "between",
+        "compare",
+        "find",
+        "run",
+        "runs",
+        "submit",
+        "sweep",
+    ),
 ]
 RUN = [
     *(
@@ -62,11 +76,12 @@ def test_the_public_names_are_these() -> None:
 def test_the_asynchronous_words_are_the_same() -> None:
     assert sorted(aio.__all__) == sorted(set(PUBLIC) - {"aio", "__version__"})
     assert public(aio.Run) == public(tfyard.Run)
+    assert set(public(aio.Sweep)) == {"best", "frame", "trials"}
     for name in public(tfyard.Run):
         sync, twin = getattr(tfyard.Run, name), getattr(aio.Run, name)
         if inspect.isfunction(sync):
             assert list(inspect.signature(sync).parameters) == list(inspect.signature(twin).parameters), name
-    for name in ("find", "run", "runs", "submit"):
+    for name in ("find", "run", "runs", "submit", "sweep"):
         assert inspect.iscoroutinefunction(getattr(aio, name)), name
 
 

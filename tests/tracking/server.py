@@ -1,11 +1,14 @@
 """A small server that answers as MLflow does, remembers what it was asked, and can be slow, refuse or redirect."""
 
 import json
+import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,6 +34,8 @@ class SmallMLflow:
         self.runs: dict[str, dict[str, Any]] = {}
         self.experiments: dict[str, str] = {}
         self.status, self.delay = 0, 0.0
+        self.lost: list[str] = []
+        """Calls that are carried out, and whose answer is lost; each once."""
         self.location = self.page = ""
         self.uri = ""
 
@@ -58,6 +63,8 @@ class SmallMLflow:
             "runs/create": lambda: self._new_run(body),
             "runs/update": lambda: self._update(body),
             "runs/log-batch": lambda: self._log(body),
+            "runs/search": lambda: self._search(body),
+            "runs/delete": lambda: (200, self.runs.pop(body["run_id"]) and {}),
         }
         return handlers[name]()
 
@@ -82,6 +89,13 @@ class SmallMLflow:
         self.runs[body["run_id"]] |= {name: body[name] for name in ("status", "end_time") if name in body}
         return 200, {"run_info": {"run_id": body["run_id"], "experiment_id": "1"}}
 
+    def _search(self, body: Any) -> Answer:
+        """The runs with a tag, as in: tags.`a` = 'b'."""
+        _, name, _, value, _ = re.split("[`']", body["filter"])
+        found = [run for run, each in self.runs.items() if each["tags"].get(name) == value]
+        experiment = body["experiment_ids"][0]
+        return 200, {"runs": [{"info": {"run_id": run, "experiment_id": experiment}} for run in found]}
+
     def _log(self, body: Any) -> Answer:
         run = self.runs[body["run_id"]]
         run["params"] |= {each["key"]: each["value"] for each in body.get("params") or ()}
@@ -91,7 +105,8 @@ class SmallMLflow:
 
 
 @contextmanager
-def serving(port: int = 0) -> Iterator[SmallMLflow]:
+def serving(port: int = 0, pem: Path | None = None) -> Iterator[SmallMLflow]:
+    """`pem`: a certificate and its key; with it, the server speaks TLS."""
     small = SmallMLflow()
 
     class Handler(BaseHTTPRequestHandler):
@@ -106,7 +121,12 @@ def serving(port: int = 0) -> Iterator[SmallMLflow]:
             if small.status:
                 status, said = small.status, {}
             else:
-                status, said = small.answer(parts.path.removeprefix(API), parse_qs(parts.query), body)
+                name = parts.path.removeprefix(API)
+                status, said = small.answer(name, parse_qs(parts.query), body)
+                if name in small.lost:
+                    small.lost.remove(name)
+                    self.close_connection = True
+                    return
             text = small.page.encode() or json.dumps(said).encode()
             self.send_response(status)
             if small.location:
@@ -127,7 +147,11 @@ def serving(port: int = 0) -> Iterator[SmallMLflow]:
             return  # the client was killed
 
     server = Server(("127.0.0.1", port), Handler)
-    small.uri = f"http://127.0.0.1:{server.server_port}"
+    small.uri = f"http{'s' if pem else ''}://127.0.0.1:{server.server_port}"
+    if pem is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(pem)
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

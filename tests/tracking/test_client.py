@@ -6,7 +6,7 @@ import pytest
 
 from tests.ports import reserved_port
 from tests.tracking.server import SmallMLflow
-from tfyard.tracking.addresses import is_loopback, with_credentials_in, without_credentials
+from tfyard.tracking.addresses import is_loopback, public_address, with_credentials_in
 from tfyard.tracking.client import MLflowRefused, MLflowServer, MLflowUnreachable
 
 TOKEN = {"MLFLOW_TRACKING_TOKEN": "t0ken"}
@@ -98,7 +98,7 @@ def test_credentials_of_an_address_go_into_the_environment_alone() -> None:
     environ: dict[str, str] = {}
     assert with_credentials_in(environ, "https://me:p%40ss@host:1/x") == "https://host:1/x"
     assert environ == {"MLFLOW_TRACKING_USERNAME": "me", "MLFLOW_TRACKING_PASSWORD": "p@ss"}
-    assert without_credentials("https://me:p@host/x?token=a#b") == "https://host/x"
+    assert public_address("https://me:p@host/x?token=a#b") == "https://host/x"
 
 
 @pytest.mark.parametrize(

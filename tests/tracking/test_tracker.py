@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_metrics_arrive_while_the_job_runs_and_the_end_with_what_came_last(
         "status": "FAILED",
         "end_time": 20000,
         "name": "mnist-1",
-        "tags": {"tfyard.job": "mnist", "tfyard.exit_code": "3"},
+        "tags": {"tfyard.job": "mnist", "tfyard.exit_code": "3", "tfyard.id": ANY},
         "params": {"lr": "0.1"},
     }
     assert mlflow.metrics() == {"loss": [(0, 0.5), (1, 0.25)]}
@@ -101,6 +102,30 @@ def test_a_server_that_is_gone_is_told_once_and_gets_everything_when_it_is_back(
             until(lambda: tracker.problem() == "" and tracker.wait_for_run(0.0))
             assert tracker.end(TrackingEnd("Succeeded"), PATIENCE)
             assert mlflow.run["status"] == "FINISHED"
+
+
+def test_a_run_whose_answer_is_lost_is_gone_on_with(feed: Path, start: Start, mlflow: SmallMLflow) -> None:
+    mlflow.lost = ["runs/create"]
+    tracker = start(mlflow.uri, parameters={"lr": "0.1"})
+    until(lambda: [tracker.problem(), tracker.run][1])
+    write(feed, 0.5)
+    assert tracker.end(TrackingEnd("Succeeded"), PATIENCE)
+    assert (mlflow.run["status"], mlflow.run["params"]) == ("FINISHED", {"lr": "0.1"})
+    assert mlflow.metrics() == {"loss": [(0, 0.5)]}
+
+
+def test_a_run_that_a_slow_server_makes_after_it_was_asked_again_does_not_stay(
+    start: Start, mlflow: SmallMLflow
+) -> None:
+    """It would be RUNNING for ever."""
+    mlflow.lost = ["runs/create"]
+    tracker = start(mlflow.uri)
+    until(lambda: mlflow.runs)
+    late = mlflow.runs.pop("run1")
+    until(lambda: [tracker.problem(), tracker.run][1])
+    mlflow.runs["late"] = late
+    assert tracker.end(TrackingEnd("Succeeded"), PATIENCE)
+    assert mlflow.run["status"] == "FINISHED"
 
 
 def test_a_server_that_never_answers_holds_nobody_up(start: Start, mlflow: SmallMLflow) -> None:

@@ -71,6 +71,9 @@ app.kubernetes.io/name: tfyard
 {{- define "tfyard.rules" -}}
 {{- $files := .root.Files -}}
 {{ $files.Get "files/rules/operator.yaml" | trim }}
+{{- if .root.Values.rbac.readLogs }}
+{{ $files.Get "files/rules/logs.yaml" | trim }}
+{{- end }}
 {{- if .wide }}
 {{ $files.Get "files/rules/nodes.yaml" | trim }}
 {{- end }}

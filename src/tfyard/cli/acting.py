@@ -70,7 +70,7 @@ def carry_out(
     """Print, confirm and perform actions. `timeout`: seconds to wait for their end; None: do not wait. A job that
     runs in the foreground, `quiet` or not, sets the exit code of this command. `form`: text or json; `single`:
     the JSON is that of one job, instead of a list."""
-    if foreground := next((intent for intent in intents if intent.in_foreground), None):
+    if foreground := next((each for each in intents if each.in_foreground or each.drives), None):
         if len(intents) > 1:
             raise Usage(
                 f"{foreground.name} runs on this machine, in the foreground: name no other job with it"
@@ -161,6 +161,10 @@ def _interruptible(text: str) -> Iterator[None]:
 
 def _run_here(intent: Intent, form: str, quiet: bool) -> int:
     """Run the job in the foreground, as `tfyard run` does; the result is its exit code."""
+    if intent.drives:
+        from tfyard.cli.screen import sweep
+
+        return sweep.follow(intent.drives(), form, quiet=quiet)
     launch.ahead()
     from tfyard.cli.screen.follow import follow  # 80 ms, which jobs of a cluster do not need
 

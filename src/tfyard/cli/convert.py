@@ -11,6 +11,7 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.tfjob.versions import why_not_served
 from tfyard.formats.workloads.load import Converted, load
 from tfyard.formats.writing import comment
+from tfyard.job_input.files import refuse_sweep
 
 
 @click.command("convert")
@@ -47,6 +48,7 @@ def command(
         texts = [*_from_workloads(load(others, allow_missing=allow_missing), others, to)]
         others = []
     if not texts:
+        refuse_sweep(documents, names[0])
         raise Usage(
             f"{', '.join(map(files.display_name, names))}: no TFJob, no job file and no workload in it"
         )

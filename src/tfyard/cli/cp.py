@@ -14,6 +14,7 @@ from tfyard.cli import cluster, interrupts, progress_bar, target
 from tfyard.errors import Usage
 from tfyard.file_trees import Copied, CopyError, goes_into
 from tfyard.sdk.place import Copy, HelperOptions, Place
+from tfyard.sdk.sweep_place import required_best
 
 CODE = "code"
 """Word in place of a path: the code that the job was submitted with."""
@@ -51,7 +52,7 @@ def command(
 
     A folder becomes DESTINATION, whether that exists or not. With a / at its end, or as `.`, DESTINATION is the
     folder to copy into. With a / at the end of SOURCE, only the contents of the folder are copied. With `-` as
-    DESTINATION, a file is written to standard output.
+    DESTINATION, a file is written to standard output. Of a sweep, the files of its best trial are copied.
 
     \b
     Examples:
@@ -62,9 +63,14 @@ def command(
       tfyard cp mnist:/out/metrics.json - | jq .
       tfyard cp mnist:code ./code                # the code that it was submitted with
       tfyard cp @latest:/out/model . --local     # from the last run on this machine
+      tfyard cp mnist-sweep:/out/model .         # from the best trial
     """
     job, copy = _read(source, destination, HelperOptions(image=helper_image, user=helper_user))
     place = target.find(job, options, whole=copy.is_upload)
+    if (sweep := place.sweep()) is not None and not copy.is_upload:
+        best = required_best(place.name, sweep).job
+        target.say(f"{best} is the best trial so far")
+        place = target.find(best, options)
     interrupts.exit_by_exception()
     copied = _to_standard_output(place, copy) if destination == STDOUT else _copied(place, copy)
     progress_bar.report(copied)

@@ -133,8 +133,9 @@ def _identity(options: Mapping[str, Any]) -> ViewerIdentity:
         sources.append(JobSource("this machine", target.runs_here()))
 
     def find(address: Address) -> Place:
+        address.require_name()
         here = {"local": not address.namespace, "namespace": address.namespace}
-        title = f"tfjob/{address.name}" if address.namespace else f"run/{address.name}"
+        title = address.name if address.namespace else f"run/{address.name}"
         return target.to_change(title, {**options, **here})
 
     return ViewerIdentity(

@@ -11,7 +11,7 @@ from tfyard.cli.waiting import seconds
 @click.command("delete", cls=acting.ActionCommand)
 @several.names_argument
 @several.selector_option
-@click.option("--wait", is_flag=True, help="Wait until they and their pods are deleted.")
+@click.option("--wait", is_flag=True, help="Wait until the jobs and their pods are deleted.")
 @acting.timeout_option
 @acting.yes_option
 @output.text_or_json

@@ -52,7 +52,7 @@ def command(
         _print_records(places, is_json=is_json, single=len(names) == 1)
         return
     if is_json:
-        output.print_answers([place.view() for place in places], single=len(names) == 1)
+        output.print_answers([place.sweep() or place.view() for place in places], single=len(names) == 1)
         return
     for at, place in enumerate(places):
         if at:
@@ -75,6 +75,11 @@ def _print_records(places: Sequence[Place], *, is_json: bool, single: bool) -> N
 
 
 def _lines(place: Place, spec: bool, code: HelperOptions | None) -> Iterable[str]:
+    state = place.sweep()
+    if state is not None and not spec and code is None:
+        from tfyard.cli.screen.sweep import described  # 30 ms, which jobs do not need
+
+        return described(place.name, state)
     if spec:
-        return place.spec().removesuffix("\n").split("\n")
+        return "---\n".join(each.text for each in place.specs()).removesuffix("\n").split("\n")
     return place.code(code) if code else lines(place.view(), datetime.now(UTC))

@@ -60,7 +60,9 @@ def command() -> None:
     multiple=True,
     help="Command of containers with this image that have none; may be repeated.",
 )
-@click.option("--no-operator", is_flag=True, help="Start it without the operator and the CRDs of TFJob.")
+@click.option(
+    "--no-operator", is_flag=True, help="Start the cluster without the operator and the CRDs of TFJob."
+)
 @click.option(
     "--operator-config",
     metavar="FILE",

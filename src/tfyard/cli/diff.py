@@ -43,13 +43,13 @@ def command(**options: Any) -> None:
 def _diff(options: dict[str, Any]) -> int:
     with cluster.connect(options) as client:
         differences = changes.diff(client, _manifests(client, options))
-    found = [change for change in differences if not change.is_none]
+    changed = [change for change in differences if not change.is_none]
     if options["output"] == "json":
-        output.print_json(found)
+        output.print_json(changed)
     else:
-        for line in (line for change in found for line in changes.lines(change)):
+        for line in (line for change in changed for line in changes.lines(change)):
             click.echo(_coloured(harmless(line)))
-    return DIFFERS if found else 0
+    return DIFFERS if changed else 0
 
 
 def _manifests(client: SyncClient, options: dict[str, Any]) -> list[Manifest]:

@@ -14,6 +14,7 @@ from tfyard.logs.lines import chosen, only
 from tfyard.logs.splitting import Splitter
 from tfyard.overview.wording import PROGRAM, TOOL
 from tfyard.sdk.place import CommandOutput, Place, TaskCommand
+from tfyard.sdk.sweep_place import for_one_trial
 
 SIGPIPE_CODE = 141
 """Exit code that shells give to a program whose output pipe was closed."""
@@ -39,7 +40,10 @@ class _AfterDashes(click.Command):
     "-c", "--container", default="", metavar="NAME", help="Container; default: the one that trains."
 )
 @click.option(
-    "--all", "every", is_flag=True, help="Run it in every running task, or in those of the ROLEs that follow."
+    "--all",
+    "every",
+    is_flag=True,
+    help="Run the command in every running task, or in those of the ROLEs that follow.",
 )
 @cluster.job_options
 @click.pass_context
@@ -64,6 +68,8 @@ def command(context: click.Context, /, name: str, words: tuple[str, ...], **opti
     )
     _check(name, words, task_command, every)
     place = target.to_change(name, options)
+    if (sweep := place.sweep()) is not None:
+        raise for_one_trial(place.name, sweep)
     try:
         sys.exit(_in_all(place, words, task_command) if every else _in_one(place, words, task_command))
     except BrokenPipeError:

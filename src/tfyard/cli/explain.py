@@ -15,12 +15,14 @@ def command(field: str, **options: str) -> None:
     """Explain a field and list the fields below it.
 
     `tfyard explain` lists the words of the job file, `tfyard explain worker.gpu` explains one of them;
+    `tfyard explain sweep` lists the words of the sweep file;
     `tfyard explain tfjob.spec.runPolicy` explains a field of TFJob, down into the pod.
 
     \b
     Examples:
       tfyard explain
       tfyard explain worker.gpu
+      tfyard explain sweep.over
       tfyard explain tfjob.spec.runPolicy
     """
     explanation = explain(field)

@@ -21,6 +21,7 @@ from tfyard.job_input.files import (
     parse,
     read_bytes,
     read_documents,
+    refuse_sweep,
     write_text,
 )
 from tfyard.model import Job
@@ -48,6 +49,7 @@ def read_jobs(name: str) -> list[formats.Document]:
     documents = read_documents(name)
     jobs = [document for document in documents if formats.is_job(document.data)]
     if not jobs:
+        refuse_sweep(documents, name)
         raise Usage(f"{display_name(name)}: no TFJob and no tfyard job file in it")
     for document in documents:
         if document not in jobs:
@@ -85,6 +87,8 @@ def _why(data: object) -> str:
         return f'this is {name_of(data)}, not a job: a job file is a mapping such as "name: mnist"'
     if formats.is_config(data):
         return "it is a config with resources; `tfyard render` and `tfyard run` read it, and check it"
+    if formats.is_sweep(data):
+        return "it is a sweep file; `tfyard sweep` runs it, and `tfyard validate` checks it"
     if data.get("kind") is None:
         return "it has no kind; that of a job is TFJob"
     kind = str(data["kind"])

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from tfyard.cli import cluster, offers, several, target
 from tfyard.cli.output import OUTPUT, TABLES, OutputForm, print_objects, without_managed_fields
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NotPossible, TfyardError, Usage
 from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
-from tfyard.overview import job_table, jsonpath, table
+from tfyard.model.sweep import SweepState
+from tfyard.overview import job_table, jsonpath, sweep_text, table
 from tfyard.sdk.place import Jobs, Listed, Place
 
 
@@ -20,6 +21,7 @@ from tfyard.sdk.place import Jobs, Listed, Place
 @click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=offers.jobs)
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the jobs of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
+@click.option("--trials", "is_trials", is_flag=True, help="List the trials of sweeps, the best first.")
 @click.option("-w", "--watch", is_flag=True, help="Print each change, until Ctrl-C.")
 @click.option(
     "-o",
@@ -39,8 +41,8 @@ from tfyard.sdk.place import Jobs, Listed, Place
 def command(names: tuple[str, ...], output: OutputForm, watch: bool, **options: Any) -> None:
     """List the TFJobs of the current namespace and the runs of this folder, or show some of them.
 
-    JOB is the name of a TFJob, a run or the job of a run; @latest is the newest of all. Without a kubeconfig
-    there are only runs. -n and -l choose among TFJobs.
+    JOB is the name of a TFJob, a run, the job of a run or a sweep; @latest is the newest of all. Without a
+    kubeconfig there are only runs. -n and -l choose among TFJobs. A sweep is one row; --trials lists its trials.
 
     \b
     Examples:
@@ -49,6 +51,7 @@ def command(names: tuple[str, ...], output: OutputForm, watch: bool, **options: 
       tfyard get mnist -o yaml                  # the whole object
       tfyard get --sort-by .status.startTime --show-labels
       tfyard get @latest -o jsonpath='{.status.phase}'
+      tfyard get --trials cancer-sweep          # its trials, the best first
       tfyard get -w                             # then each change
       tfyard get --local                        # only runs on this machine
     """
@@ -56,6 +59,9 @@ def command(names: tuple[str, ...], output: OutputForm, watch: bool, **options: 
         raise Usage("-l chooses among all jobs, so no names can be given with it")
     if watch:
         _watch(names, output, options)
+        return
+    if options["is_trials"] and output.form in ("table", "wide"):
+        _print_trials(names, options)
         return
     options["sort_by"] = jsonpath.parse_path(options["sort_by"]) if options["sort_by"] else None
     options["wants_objects"] = output.needs_objects or options["sort_by"] or options["show_labels"]
@@ -67,6 +73,7 @@ class Item(Struct, frozen=True):
 
     title: str
     row: JobSummary
+    sweep: SweepState | None = None
     manifest: Manifest = {}
 
 
@@ -88,25 +95,31 @@ def _print_all(_: Sequence[str], output: OutputForm, options: Mapping[str, Any])
 
 
 def _items(jobs: Jobs, options: Mapping[str, Any]) -> list[Item]:
+    if options["is_trials"]:
+        swept = [place for place in jobs.places() if place.sweep()]
+        return [_item(trial, options) for place in swept for trial in place.trials()]
     if options["wants_objects"]:
         return [_item(place, options) for place in jobs.places()]
-    return [Item(row.title, row.job) for row in jobs.rows()]
+    return [Item(row.title, row.job, row.sweep) for row in jobs.rows()]
 
 
 def _print_named(names: Sequence[str], output: OutputForm, options: Mapping[str, Any]) -> Failures:
     items, failures = list[Item](), Failures()
     for name in names:
         try:
-            items.append(_item(target.find(name, options), options))
+            place = target.find(name, options)
+            chosen = place.trials() if options["is_trials"] else [place]
+            items += [_item(each, options) for each in chosen]
         except TfyardError as problem:
             failures.append(problem)
     if items:
-        _show(items, output, options, single=len(names) == 1)
+        _show(items, output, options, single=len(names) == 1 and not options["is_trials"])
     return failures
 
 
 def _item(place: Place, options: Mapping[str, Any]) -> Item:
-    return Item(place.title, place.summary(), place.manifest() if options["wants_objects"] else {})
+    manifest = place.manifest() if options["wants_objects"] else {}
+    return Item(place.title, place.summary(), place.sweep(), manifest)
 
 
 def _show(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any], single: bool) -> None:
@@ -120,26 +133,55 @@ def _show(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any],
     elif output.form == "name":
         click.echo("\n".join(item.title for item in items))
     else:
-        rows = _rows([item.row for item in items], output, options)
+        rows = _rows(items, output, options)
         if options["show_labels"]:
             labels = ("LABELS", *(_labels(item.manifest) for item in items))
             rows = [(*row, text) for row, text in zip(rows, labels, strict=True)]
         click.echo("\n".join(table.lines(rows[1:] if options["no_headers"] else rows)))
 
 
-def _rows(
-    jobs: Sequence[JobSummary], output: OutputForm, options: Mapping[str, Any]
-) -> list[tuple[str, ...]]:
+def _rows(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Rows with their header; the namespace is a column if there are several."""
-    wide, now = output.form == "wide", datetime.now(UTC)
-    namespaced = options["all_namespaces"] or len({job.namespace for job in jobs}) > 1
-    rows = (job_table.row(job, now, wide, namespaced) for job in jobs)
-    return [job_table.columns(wide, namespaced), *rows]
+    now = datetime.now(UTC)
+    shape = job_table.TableShape(
+        is_wide=output.form == "wide",
+        has_namespaces=options["all_namespaces"] or len({item.row.namespace for item in items}) > 1,
+        has_sweeps=any(item.sweep for item in items),
+    )
+    rows = (job_table.row(item.row, now, shape, _progress(item.sweep)) for item in items)
+    return [job_table.columns(shape), *rows]
+
+
+def _progress(sweep: SweepState | None) -> str:
+    return sweep_text.progress(sweep) if sweep else ""
 
 
 def _labels(manifest: Manifest) -> str:
     labels = manifest["metadata"].get("labels") or {}
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items())) or "<none>"
+
+
+# --- --trials
+
+
+def _print_trials(names: Sequence[str], options: Mapping[str, Any]) -> None:
+    """A table for each sweep: each has parameters of its own."""
+    if names:
+        places = several.each(lambda name: target.find(name, options), names)
+    else:
+        places = [place for jobs in target.lists(options) for place in jobs.places() if place.sweep()]
+    tables = several.each(lambda place: _trials_of(place, options), places)
+    if len(places) > 1:
+        tables = [f"{place.name}:\n{text}" for place, text in zip(places, tables, strict=True)]
+    click.echo("\n\n".join(tables) if tables else "no sweeps yet; start one with `tfyard sweep FILE`")
+
+
+def _trials_of(place: Place, options: Mapping[str, Any]) -> str:
+    state = place.sweep()
+    if state is None:
+        raise NotPossible(f"{place.name} is a job: it has no trials")
+    rows = sweep_text.trial_rows(state, datetime.now(UTC))
+    return "\n".join(table.lines(rows[1:] if options["no_headers"] else rows))
 
 
 # --- --watch
@@ -148,8 +190,8 @@ def _labels(manifest: Manifest) -> str:
 def _watch(names: Sequence[str], output: OutputForm, options: Mapping[str, Any]) -> None:
     if output.form not in TABLES:
         raise Usage(f"-w prints {', '.join(TABLES)}; for {output.form}, `tfyard wait` and then `tfyard get`")
-    if options["sort_by"] or options["show_labels"]:
-        raise Usage("-w prints changes as they come: without --sort-by and --show-labels")
+    if options["sort_by"] or options["show_labels"] or options["is_trials"]:
+        raise Usage("-w prints changes as they come: without --sort-by, --show-labels and --trials")
     names = [_known(name, options) for name in names]
     lists = target.lists(options)
     if not lists:
@@ -186,11 +228,12 @@ class _RowPrinter:
     def show(self, listed: Sequence[Listed]) -> None:
         now = datetime.now(UTC)
         chosen = [job for job in sorted(listed, key=_order) if self._is_chosen(job)]
-        rows = [job_table.row(job.job, now, self._is_wide, self._namespaced) for job in chosen]
+        shape = job_table.TableShape(self._is_wide, self._namespaced, any(job.sweep for job in chosen))
+        rows = [job_table.row(job.job, now, shape, _progress(job.sweep)) for job in chosen]
         if self._output.form == "name":
             rows = [(job.title,) for job in chosen]
         elif self._needs_header:
-            rows.insert(0, job_table.columns(self._is_wide, self._namespaced))
+            rows.insert(0, job_table.columns(shape))
         self._needs_header = False
         self._widths = table.widths(rows, self._widths)
         for row in rows:

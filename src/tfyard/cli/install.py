@@ -17,7 +17,7 @@ from tfyard.remote import installation, waiting
 @cluster.cluster_options
 @click.option("-n", "--namespace", default="tfyard", show_default=True, help="Namespace of the operator.")
 @click.option(
-    "--namespaces", default="", metavar="A,B", help="Namespaces whose TFJobs it runs; default: all."
+    "--namespaces", default="", metavar="A,B", help="Namespaces whose TFJobs the operator runs; default: all."
 )
 @click.option(
     "--cloud",
@@ -41,6 +41,11 @@ from tfyard.remote import installation, waiting
     metavar="A,B",
     help="Versions of TFJob that are served, as for `tfyard crds`.",
 )
+@click.option(
+    "--read-logs",
+    is_flag=True,
+    help="Let the operator read logs of pods: jobs with `stall` need it.",
+)
 @click.option("--replace-kubeflow", is_flag=True, help="Take TFJobs over from training-operator.")
 @click.option(
     "--dry-run",
@@ -62,6 +67,7 @@ def command(namespace: str, namespaces: str, image: str, **options: Any) -> None
       tfyard install                                    # for all namespaces
       tfyard install --namespaces team-a,team-b -n ml   # with Roles only, nothing cluster-wide but the CRDs
       tfyard install --dry-run=client > install.yaml    # print what it would apply
+      tfyard install --read-logs                        # for jobs that say for how long they may be silent
       tfyard install --replace-kubeflow                 # take TFJobs over from training-operator
     """
     settings = Settings(
@@ -70,6 +76,7 @@ def command(namespace: str, namespaces: str, image: str, **options: Any) -> None
         namespaces=tuple(name.strip() for name in namespaces.split(",") if name.strip()),
         cloud=options["cloud"] or "",
         replicas=options["replicas"],
+        read_logs=options["read_logs"],
         versions=tuple(chosen(options["versions"])),
     )
     if options["dry_run"] == "client":

@@ -16,6 +16,8 @@ COLLECT_AFTER = 50_000
 """New objects after which the garbage collector runs. Importing a command creates half as many, and they stay."""
 COMMANDS = {
     "run": "Run a job on this machine, every task as a real process.",
+    "sweep": "Run a job many times on this machine, with other values, and find the best.",
+    "best": "Print the values of a sweep's best trial, or the job file with them.",
     "runs": "List past runs, show one, print its logs, or remove it.",
     "submit": "Submit a job to a cluster: a file of any format, or a Python script; follow it to its end.",
     "get": "List jobs of a cluster and runs on this machine, or show some of them.",

@@ -6,9 +6,10 @@ import click
 
 from tfyard.cli import cluster, offers, target
 from tfyard.cli.output import print_json
-from tfyard.cli.screen.summary import plot
+from tfyard.cli.screen.summary import plot as draw
 from tfyard.errors import Usage
-from tfyard.overview import metrics, table
+from tfyard.model.sweep import SweepState
+from tfyard.overview import metrics, sweep_text, table
 from tfyard.overview.metrics import Point
 
 
@@ -29,7 +30,8 @@ from tfyard.overview.metrics import Point
 @cluster.job_options
 def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **options: Any) -> None:
     """Print the metrics (loss, accuracy, ...) that a job's tasks wrote to their logs: of these tasks, or of the
-    chief (else the first worker) and the evaluator. The program need not call anything for that.
+    chief (else the first worker) and the evaluator. The program need not call anything for that. Of a sweep, the
+    objective of its trials.
 
     \b
     Examples:
@@ -48,6 +50,10 @@ def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **
         raise Usage(f"--plot {plot}: it writes SVG, so the name must end with .svg")
     if plot:
         _draw(points, plot, place.name)
+        return
+    state = place.sweep()
+    if state is not None and output == "curve":
+        _print_best_so_far(state)
         return
     _print(points, output)
 
@@ -70,9 +76,15 @@ def _print(points: list[Point], output: str) -> None:
         _print_curve(points)
 
 
+def _print_best_so_far(state: SweepState) -> None:
+    click.echo(sweep_text.progress(state))
+    for line in draw(sweep_text.best_so_far(state)):
+        click.echo(line)
+
+
 def _print_curve(points: list[Point]) -> None:
     progress = metrics.progress(points)
     curve = progress.loss()
     click.echo(f"{progress.position()}  {progress.metrics()}")
-    for line in plot(curve) if curve else ():
+    for line in draw(curve) if curve else ():
         click.echo(line)

@@ -11,6 +11,7 @@ import click
 from tfyard.cli import cluster, target
 from tfyard.errors import TfyardError
 from tfyard.model.names import LATEST
+from tfyard.model.sweep import SweepState, trial_name
 
 
 def jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -18,8 +19,15 @@ def jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[st
     names = {LATEST} if incomplete.startswith("@") else set()
     for listed in target.lists(cluster.typed_options(context)):
         with suppress(TfyardError):
-            names |= {row.job.name for row in listed.rows()}
+            for row in listed.rows():
+                names |= {row.job.name, *(_trials(row.sweep, incomplete) if row.sweep else ())}
     return _fitting(names, incomplete)
+
+
+def _trials(sweep: SweepState, incomplete: str) -> set[str]:
+    """The trials of a sweep, once its own name is typed: there may be hundreds."""
+    name = sweep.spec.name
+    return {trial_name(name, trial.number) for trial in sweep.trials if incomplete.startswith(f"{name}-")}
 
 
 def runs(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

@@ -19,7 +19,9 @@ from tfyard.model.names import OPERATOR_PORT
     help="Default: the one that kubectl uses; in a pod, its ServiceAccount.",
 )
 @click.option("--context", default="", help="Context of the kubeconfig.")
-@click.option("--namespaces", default="", metavar="A,B", help="Only reconcile TFJobs of these; default: all.")
+@click.option(
+    "--namespaces", default="", metavar="A,B", help="Only reconcile TFJobs of these namespaces; default: all."
+)
 @click.option(
     "--config",
     metavar="FILE",

@@ -13,7 +13,7 @@ import msgspec
 from tfyard import formats
 from tfyard.formats.yaml.source import locate
 from tfyard.model import Position, Problem, format_path
-from tfyard.model.secrecy import without_credentials
+from tfyard.model.url_credentials import without_credentials
 
 WIDTH = 100
 _ELLIPSIS = "…"

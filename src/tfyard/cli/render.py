@@ -1,7 +1,6 @@
 """`tfyard render`: manifests from a job file, a TFJob of any version, or a config with resources."""
 
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.declarations.reading import Notes
 from tfyard.formats.yaml.source import locate
 from tfyard.job_input import code_folder
+from tfyard.job_input.files import refuse_sweep
 from tfyard.model import Job, Manifest, ServiceMode
 from tfyard.render import (
     FORMS,
@@ -25,7 +25,9 @@ from tfyard.render import (
     code,
     notebook,
     prerequisites,
+    render,
     to_yaml,
+    unsupported,
 )
 from tfyard.render.prerequisites import Assumed
 from tfyard.render.resource_config import objects
@@ -113,6 +115,7 @@ def _texts(name: str, arguments: Arguments, *, explain: bool) -> Iterator[str]:
     documents = files.read_documents(name)
     configs = [document for document in documents if formats.is_config(document.data)]
     if not configs and not any(formats.is_job(document.data) for document in documents):
+        refuse_sweep(documents, name)
         raise Usage(f"{files.display_name(name)}: no TFJob, no tfyard job file and no config in it")
     for document in configs:
         _require_no_job_options(arguments)
@@ -150,11 +153,9 @@ def _rendered(document: formats.Document, name: str, arguments: Arguments) -> li
 
 
 def _render(form: str, job: Job, options: RenderOptions) -> list[RenderedObject]:
-    module = import_module(f"tfyard.render.{form}")
-    for sentence in (*module.unsupported(job), *code.unsupported(job)):
+    for sentence in (*unsupported(form, job), *code.unsupported(job)):
         click.echo(f"tfyard: not in {form} objects: {sentence}", err=True)
-    objects: list[RenderedObject] = getattr(module, form)(job, options)
-    return objects
+    return render(form, job, options)
 
 
 # --- a config with resources: finds and fills the templates that it imports

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from tfyard.cli import acting, cluster, offers, output, target
+from tfyard.errors import NotPossible
 from tfyard.sdk.place import RerunOptions
 
 
@@ -17,8 +18,9 @@ from tfyard.sdk.place import RerunOptions
     "--exact",
     "is_exact",
     is_flag=True,
-    help="With the recorded commit and diff, in a git worktree; on a cluster, with the images that ran.",
+    help="With the recorded commit and diff, in a git worktree; on a cluster, with the code and images that ran.",
 )
+@click.option("--best", "is_best", is_flag=True, help="Of a sweep, run its best trial again.")
 @click.option(
     "-q", "--quiet", is_flag=True, help="Print no log lines of a local run; only problems and the summary."
 )
@@ -41,9 +43,13 @@ def command(
       tfyard rerun mnist --set worker=4 --env LR=0.01 --name mnist-wide
       tfyard rerun @latest --local
       tfyard rerun mnist --exact
+      tfyard rerun mnist-sweep --best --set worker=4
     """
     quiet = options.pop("quiet")
-    changes = RerunOptions(sets=sets, env=env, name=new_name, is_exact=options.pop("is_exact"))
-    acting.carry_out(
-        target.to_change(name, options).rerun(changes), yes=yes, quiet=quiet, form=options["output"]
+    changes = RerunOptions(
+        sets=sets, env=env, name=new_name, is_exact=options.pop("is_exact"), is_best=options.pop("is_best")
     )
+    place = target.to_change(name, options)
+    if changes.is_best and place.sweep() is None:
+        raise NotPossible(f"{place.name} is a job: only sweeps have a best trial")
+    acting.carry_out(place.rerun(changes), yes=yes, quiet=quiet, form=options["output"])

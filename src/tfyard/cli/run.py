@@ -12,6 +12,7 @@ from tfyard.cli import editor, job_input, problems
 from tfyard.errors import Usage
 from tfyard.formats.writing import SCHEMA_LINE
 from tfyard.job_input import files, script
+from tfyard.job_input.files import SweepGiven
 from tfyard.local.settings import RunOptions
 from tfyard.model import TENSORFLOW_CONTAINER
 from tfyard.node import launch
@@ -82,7 +83,11 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
         launch.ahead()
     from tfyard.local.prepare import prepare  # 75 ms, in which the supervisor gets ready
 
-    prepared = prepare(RunOptions(**_with_target(options)))
+    asked = RunOptions(**_with_target(options))
+    try:
+        prepared = prepare(asked)
+    except SweepGiven as sweep:
+        sys.exit(_sweep(sweep, asked, output, quiet=quiet, dry_run=dry_run))
     problems.report(prepared.warnings, prepared.text)
     for sentence in prepared.changes:
         click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
@@ -94,6 +99,20 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
         from tfyard.cli.screen.follow import follow  # 25 ms, which a dry run does not need
 
         sys.exit(follow(prepared, output, quiet=quiet, verbose=verbose))
+
+
+_OF_ONE_JOB = ("name", "save", "tensorboard", "notebook", "kill", "attach")
+
+
+def _sweep(sweep: SweepGiven, asked: RunOptions, output: str, *, quiet: bool, dry_run: bool) -> int:
+    from tfyard.cli.screen.sweep import drive
+    from tfyard.job_input.sweeps import of_file
+
+    if dry_run:
+        raise Usage(f"--dry-run prints the processes of one job: {of_file(sweep).job}, for example")
+    if wrong := next((name for name in _OF_ONE_JOB if getattr(asked, name) not in (None, False, ())), None):
+        raise Usage(f"--{wrong} is for one job; `tfyard sweep` has the options of sweep files")
+    return drive(of_file(sweep), asked, output, quiet=quiet)
 
 
 def _with_target(options: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from shlex import join
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 
-from tfyard import extras, formats
+from tfyard import formats
 from tfyard.cli import cluster, files, interrupts, job_input, output, problems, progress_bar, target
+from tfyard.cli.afterwards import After
 from tfyard.cli.log_printer import PrinterOptions, print_logs
 from tfyard.cli.waiting import until
 from tfyard.errors import Usage
+from tfyard.job_input.files import SweepGiven
 from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.overview.record import INTERRUPT_CODE
@@ -29,32 +30,6 @@ from tfyard.sdk.place import HelperOptions
 
 if TYPE_CHECKING:
     from tfyard.remote.mlflow import JobAtMLflow
-
-
-class After(Struct, frozen=True):
-    """What to do after the job was submitted."""
-
-    follow: bool
-    wait: bool
-    on_finish: str
-    verbose: bool
-    output: str
-
-    def check(self) -> None:
-        """Reject wrong options before the job is submitted."""
-        if self.output != "text" and (self.follow or self.wait):
-            raise Usage(f"-o {self.output} prints the job as it was submitted: leave out --follow and --wait")
-        if self.follow and self.wait:
-            raise Usage("--follow waits, too: give one of --follow and --wait")
-        if self.on_finish and not (self.follow or self.wait):
-            raise Usage(
-                "--on-finish needs --follow or --wait: without them tfyard does not wait for the end of the job"
-            )
-        if self.on_finish and Path(self.on_finish).exists() and not Path(self.on_finish).is_dir():
-            raise Usage(f"--on-finish {self.on_finish}: this is a file; give a folder")
-        if self.follow or self.on_finish:
-            with extras.needs("kubernetes", f"tfyard submit {'--follow' if self.follow else '--on-finish'}"):
-                from tfyard.remote.logs import follow  # noqa: F401
 
 
 @click.command("submit", cls=job_input.JobCommand)
@@ -91,13 +66,18 @@ class After(Struct, frozen=True):
 @click.option(
     "--helper-image", default="", metavar="IMAGE", help="Image of the pods that copy code and outputs."
 )
+@click.option("--driver-image", default="", metavar="IMAGE", help="Image of the pod that drives a sweep.")
 @cluster.namespace_options
 def command(dry_run: str, **options: Any) -> None:
     """Submit a job to a cluster. FILE is what `tfyard run` takes: a job file, a TFJob of any version, workloads
-    such as a Job, or a Python script. Before anything is created, it is checked whether the job can run there.
+    such as a Job, a Python script, or a sweep file. Before anything is created, it is checked whether the job can
+    run there.
 
     A script is submitted with the current folder as its code and with a volume at /out for its output: a program
     that writes to os.environ.get("TFYARD_OUT", "out") works on this machine and on the cluster.
+
+    A sweep is driven by a small Job in the namespace. With --follow, this command drives it: after Ctrl-C, trials
+    that run go on to their end, and `tfyard resume` goes on with the sweep.
 
     Exit codes: 0 it was submitted, or has succeeded (--follow, --wait); if the job failed, the code of the task
     that failed; 130 after Ctrl-C, which leaves the job alone.
@@ -107,6 +87,7 @@ def command(dry_run: str, **options: Any) -> None:
       tfyard submit job.yaml
       tfyard submit job.yaml --set worker=4 -n ml --wait
       tfyard submit train.py --worker 2 --follow --on-finish out -- --steps 100
+      tfyard submit sweep.yaml -n ml                 # a Job there drives it
       tfyard submit job.yaml --dry-run=server        # would it be accepted?
       tfyard submit job.yaml -o json
     """
@@ -122,11 +103,30 @@ def command(dry_run: str, **options: Any) -> None:
         _print_manifests(submission, where, after.output)
         return
     with cluster.connect(where) as client:
-        sys.exit(_submit(client, submission, after, where))
+        try:
+            sys.exit(_submit(client, submission, after, where))
+        except SweepGiven as given:
+            sys.exit(_submit_sweep(client, given, submission, after, where))
+
+
+def _submit_sweep(
+    client: SyncClient, given: SweepGiven, submission: Submission, after: After, where: dict[str, Any]
+) -> int:
+    from tfyard.cli import submitted_sweep  # 100 ms, which a job does not need
+
+    prepared = submitted_sweep.prepared(given, submission, client.access.namespace)
+    return submitted_sweep.send(client, prepared, after, where, lambda plan: _upload(client, plan))
 
 
 def _print_manifests(submission: Submission, where: dict[str, Any], form: str) -> None:
-    prepared = prepare(submission, submission.namespace or _namespace(where))
+    namespace = submission.namespace or _namespace(where)
+    try:
+        prepared = prepare(submission, namespace)
+    except SweepGiven as given:
+        from tfyard.cli import submitted_sweep  # 100 ms, which a job does not need
+
+        submitted_sweep.print_manifests(submitted_sweep.prepared(given, submission, namespace), form)
+        return
     _tell(prepared)
     for note in prepared.notes:
         target.say(note)

@@ -12,8 +12,9 @@ import click
 
 from tfyard.cli import cluster
 from tfyard.sdk import finding
-from tfyard.sdk.on_cluster import JobsOnCluster
-from tfyard.sdk.on_machine import RunsOnMachine, has_runs
+from tfyard.sdk.jobs_on_cluster import JobsOnCluster
+from tfyard.sdk.on_machine import has_runs, has_sweeps
+from tfyard.sdk.runs_on_machine import RunsOnMachine
 
 if TYPE_CHECKING:
     from tfyard.sdk.place import Jobs, Place
@@ -49,7 +50,7 @@ def lists(options: Mapping[str, Any]) -> list[Jobs]:
     labels choose among TFJobs only."""
     jobs: list[Jobs] = [of_cluster(options)] if asks_cluster(options) else []
     is_chosen = options["namespace"] or options.get("selector")
-    if (options["local"] or not is_chosen) and has_runs():
+    if (options["local"] or not is_chosen) and (has_runs() or has_sweeps()):
         jobs.append(runs_here())
     return jobs
 

@@ -16,8 +16,8 @@ def command(**options: str) -> None:
     """Print the versions of tfyard and Python, and the operating system; for a checkout also its last commit."""
     python, system, commit = platform.python_version(), platform.system(), _commit()
     if options["output"] == "json":
-        found = {"tfyard": tfyard.__version__, "commit": commit, "python": python, "system": system}
-        output.print_json(found)
+        facts = {"tfyard": tfyard.__version__, "commit": commit, "python": python, "system": system}
+        output.print_json(facts)
     else:
         at = f" at {commit}" if commit else ""
         click.echo(f"tfyard {tfyard.__version__}{at} (Python {python}, {system})")

@@ -30,7 +30,8 @@ from tfyard.overview.wording import harmless
     "--fail-on",
     multiple=True,
     type=click.Choice([*waiting.OBSTACLES]),
-    help="Exit with 1 when the server rejects pods (blocked), or when a pod cannot start (waiting).",
+    help="Exit with 1 when the server rejects pods (blocked), a pod cannot start (waiting), or a program hangs"
+    " (stalled).",
 )
 @output.text_or_json
 @cluster.job_options

@@ -21,7 +21,7 @@ def until(place: "Place", goal: str, fail_on: tuple[str, ...], deadline: float) 
             return waiting.deleted(place.name)
         if over := waiting.verdict(job, goal, fail_on):
             return replace(over, code=place.exit_code() or over.code) if over.code else over
-        now = job_table.state(job) or "Pending"
+        now = job_table.state(job)
         if now != last:
             click.echo(f"{place.name}: {now}", err=True)
         last = now

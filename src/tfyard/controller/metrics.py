@@ -51,11 +51,8 @@ class Metrics:
             "failed_service_creation_total", "The total number of failed service creation"
         )
         self.queue_depth = self._gauge("tfyard_queue_depth", "Jobs that wait to be reconciled")
-        self.reconcile_seconds = Histogram(
-            "tfyard_reconcile_seconds",
-            "How long one reconcile of a job took",
-            buckets=SECONDS,
-            registry=self.registry,
+        self.reconcile_seconds = self._histogram(
+            "tfyard_reconcile_seconds", "How long one reconcile of a job took"
         )
         self.api_writes = self._counter("tfyard_api_writes_total", "Requests that write", "verb", "resource")
         self.watch_restarts = self._counter(
@@ -73,6 +70,7 @@ class Metrics:
         )
         self.unreadable_objects = self._gauge("tfyard_unreadable_objects", "Objects that cannot be read")
         self.refused_statuses = self._gauge("tfyard_refused_statuses", "Jobs whose status the server refuses")
+        self.stalled_jobs = self._gauge("tfyard_stalled_jobs", "Jobs that run and print nothing for too long")
 
     def render(self) -> str:
         """All metrics in Prometheus' text format, for `CONTENT_TYPE`."""
@@ -119,6 +117,9 @@ class Metrics:
 
     def _counter(self, name: str, help: str, *labels: str) -> Counter:
         return Counter(name, help, labels, registry=self.registry)
+
+    def _histogram(self, name: str, help: str) -> Histogram:
+        return Histogram(name, help, buckets=SECONDS, registry=self.registry)
 
     def _gauge(self, name: str, help: str) -> Gauge:
         return Gauge(name, help, registry=self.registry)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tfyard import kube, planner
 from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.events import EventRecorder
+from tfyard.backends.kubernetes.last_lines import LastLines
 from tfyard.backends.kubernetes.objects import ObjectWriter
 from tfyard.backends.kubernetes.resources import Resources
 from tfyard.backends.kubernetes.runner import ClusterRunner
@@ -69,7 +70,8 @@ class Operator:
             writer, self.cache, self.resources, objects.is_creating_many, reporter.status_reported
         )
         self.metrics.refused_statuses.set_function(self.store.refused.__len__)
-        self.runner = ClusterRunner(objects, self.cache, site.backoff, SetupEvents(client))
+        self.last_lines = LastLines(client, self.queue.add)
+        self.runner = ClusterRunner(objects, self.cache, site.backoff, SetupEvents(client), self.last_lines)
 
         # what reconciles jobs from the queue
         self.reconciler = Reconciler(
@@ -89,6 +91,7 @@ class Operator:
             for _ in range(WORKERS):
                 tasks.create_task(self.worker.run())
             tasks.create_task(self.events.run())
+            tasks.create_task(self.last_lines.run())
 
     async def drain(self) -> None:
         """Start no more reconciles; return when those in progress are done and their events are sent."""

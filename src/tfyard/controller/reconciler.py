@@ -65,6 +65,7 @@ class Reconciler:
             self._unreadable.leave(job, view, error.problems)
             return Result()
         self._cache.unreadable.note(job.kind, key, "")
+        self._runner.last_lines.look(key, job, done.decision.look)
         self._reporter.actions_done(job, done.outcome)
         if done.outcome.retry or done.outcome.is_unblocked:
             return _again(done, self._runner.undone.due_in(job.uid))
@@ -102,6 +103,7 @@ class Reconciler:
         self._unreadable.forget(uid)
         self._runner.forget(uid)
         self._store.forget(uid)
+        self._reporter.forget(uid)
 
 
 def _again(done: Pass, due: float | None) -> Result:

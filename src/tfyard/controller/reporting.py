@@ -30,10 +30,13 @@ status may have been killed before it could. A standby becomes the leader sooner
 class Reporter:
     def __init__(self, metrics: Metrics, events: EventRecorder, clock: Callable[[], datetime]) -> None:
         self._metrics, self._events, self._clock = metrics, events, clock
+        self._stalled = set[str]()
+        metrics.stalled_jobs.set_function(self._stalled.__len__)
 
     def status_reported(self, job: Job, before: Status, decision: Decision) -> None:
         """Count a status and record its events, after the status itself was stored."""
         self._metrics.count_status(job, before, decision.status)
+        (self._stalled.add if decision.status.has("Stalled") else self._stalled.discard)(job.uid)
         end = decision.status.completion_time
         events = self._retold(job, before) if before.is_finished else decision.events
         for event in events:
@@ -43,6 +46,9 @@ class Reporter:
         self._metrics.count_actions(job, outcome.done)
         for event in planner.narrate(outcome.done):
             self._events.record(job, event, " ".join(sorted(outcome.uids)))
+
+    def forget(self, uid: str) -> None:
+        self._stalled.discard(uid)
 
     def event(self, job: Job, event: Event) -> None:
         self._events.record(job, event)

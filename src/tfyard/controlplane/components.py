@@ -114,6 +114,13 @@ def apiserver(layout: Layout) -> list[str]:
     ]
 
 
+def passing_websockets_on(minor: int) -> list[str]:
+    """Flags by which this version of kube-apiserver passes WebSockets on to the kubelet of tests and `tfyard dev`.
+    Since 1.36 it asks the node whether its kubelet speaks them; before, it translates them into SPDY."""
+    gates = ("TranslateStreamCloseWebsocketRequests", "PortForwardWebsockets")
+    return [f"--feature-gates={gate}=false" for gate in gates] if minor < 36 else []
+
+
 def controller_manager(layout: Layout) -> list[str]:
     return [
         *_controller(layout, "kube-controller-manager"),

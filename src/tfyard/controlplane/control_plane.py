@@ -32,6 +32,7 @@ from tfyard.controlplane.components import (
     ON_LOOPBACK,
     Addresses,
     Layout,
+    passing_websockets_on,
     reserve_port,
 )
 from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
@@ -123,7 +124,9 @@ class ControlPlane:
         """Start a component unless it is running, and wait until it reports ready."""
         process = self._components.get(name)
         if process is None:
-            own = self._flags.get(name, ())
+            own = list(self._flags.get(name, ()))
+            if name == "kube-apiserver":
+                own += passing_websockets_on(self.binaries.minor)
             argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout), *own]
             process = self._components[name] = self.process(name, argv)
         if not process.running:

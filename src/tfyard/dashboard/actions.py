@@ -1,16 +1,18 @@
-"""What a button does: first what would happen, as `tfyard` asks in a terminal, then the deed."""
+"""What a button does: GET says what would happen, as `tfyard` asks in a terminal; POST does it."""
 
 import difflib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from aiohttp import web
 from msgspec import Struct
-from multidict import MultiMapping
+from multidict import MultiDict, MultiMapping
 
 from tfyard import aio
 from tfyard.dashboard import addresses, buttons, commands
 from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.answers import address_of, root, see_other, viewer_of, whole
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import NotPossible, TfyardError
 from tfyard.job_input import options
@@ -78,6 +80,12 @@ def read(action: str, fields: MultiMapping[Any], jobs: Sequence[Address]) -> Wis
         name=str(fields.get(NAME, "")).strip(),
         is_ready=READY in fields or action not in ASKING,
     )
+
+
+def only_job(wish: Wish) -> Address:
+    if len(wish.jobs) > 1:
+        raise NotPossible(f"{buttons.LABELS[wish.action]}: one job at a time")
+    return wish.jobs[0]
 
 
 def intend(place: Place, wish: Wish) -> Intent:
@@ -155,7 +163,6 @@ async def perform(viewer: Viewer, wish: Wish) -> ActionResult:
                 made = Address(place.namespace, place.name)
         except TfyardError as problem:
             texts.append(f"{job.name}: {problem}")
-        viewer.forget_feed(job)
         viewer.board.read_again(job)
     return ActionResult(texts, made)
 
@@ -194,7 +201,7 @@ async def open_page(viewer: Viewer, wish: Wish) -> None:
     """Open TensorBoard or Jupyter. A failure is shown on the job's page."""
     if not viewer.identity.opens_pages:
         raise NotPossible(f"on your own machine: `{command_lines(viewer, wish)[0]}`")
-    (address,) = wish.jobs
+    address = only_job(wish)
     place = await aio.in_thread(viewer.identity.find, address)
     if wish.action == "tensorboard":
         here = Here(Port(TENSORBOARD_PORT), lambda _text: None)
@@ -211,3 +218,49 @@ async def _single(making: AbstractAsyncContextManager[Page]) -> AsyncIterator[li
     """A page as a list of one."""
     async with making as made:
         yield [made]
+
+
+# --- answers
+
+
+def _jobs(request: web.Request) -> list[Address]:
+    """The job of the address; none: the form names them."""
+    return [address_of(request)] if "name" in request.match_info else []
+
+
+async def ask(request: web.Request) -> web.Response:
+    viewer = viewer_of(request)
+    wish = read(request.match_info["action"], request.query, _jobs(request))
+    if wish.action in buttons.PAGES:  # nothing has to be said before
+        return see_other(root(request) + only_job(wish).path)
+    known = await form(viewer, wish)
+    shown = await previews(viewer, wish) if wish.is_ready or wish.action == "rerun" else []
+    words = {
+        "wish": wish,
+        "label": buttons.LABELS[wish.action],
+        "form": known,
+        "previews": shown,
+        "lines": command_lines(viewer, wish),
+        "can_go_on": any(not each.problem for each in shown),
+        "fields": [(key, value) for key, value in request.query.items() if key != "notice"],
+    }
+    return whole(request, "action.html", words)
+
+
+async def act(request: web.Request) -> web.Response:
+    viewer, fields = viewer_of(request), MultiDict(await request.post())
+    action = request.match_info["action"]
+    fields.setdefault(READY, "1")
+    wish = read(action, fields, _jobs(request))
+    if action in buttons.PAGES:
+        address = only_job(wish)
+        if fields.get("shut"):
+            await viewer.opened.shut(address, action)
+        else:
+            await open_page(viewer, wish)
+        return see_other(root(request) + address.path)
+    done = await perform(viewer, wish)
+    number = viewer.notice(done.texts)
+    stays = len(wish.jobs) == 1 and action != "delete"
+    target = done.made or (wish.jobs[0] if stays else None)
+    return see_other(f"{root(request)}{target.path if target else ''}?notice={number}")

@@ -9,8 +9,8 @@ from aiohttp import web
 from tfyard.dashboard import drawing
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.security import PageSettings
-from tfyard.dashboard.sessions import Busy, Sessions
-from tfyard.dashboard.viewer import Viewer
+from tfyard.dashboard.sessions import Sessions
+from tfyard.dashboard.viewer import Busy, Viewer
 from tfyard.errors import NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.kube import Forbidden, KubeError, Unauthorized
 from tfyard.overview.wording import harmless
@@ -70,8 +70,10 @@ def whole(
 
 
 def problem(request: web.Request, error: TfyardError) -> web.Response:
-    """The message of an error as a page, in the words of the terminal."""
+    """The message of an error in the words of the terminal: as a page, or as JSON where JSON was asked for."""
     status = next((found for kind, found in STATUSES.items() if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    if request.path.endswith(".json"):
+        return web.json_response({"error": harmless(str(error))}, status=status)
     values = {"heading": HEADINGS.get(status, "This did not work"), "text": harmless(str(error))}
     return whole(request, "message.html", values, status)
 

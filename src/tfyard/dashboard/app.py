@@ -7,9 +7,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from tfyard.dashboard import (
-    action_answers,
+    actions,
     answers,
     cluster_page,
+    compare_page,
     drawing,
     job_answers,
     jobs_page,
@@ -49,10 +50,12 @@ def _routes(base: str) -> list[web.RouteDef]:
         web.get(f"{base}/", _jobs),
         web.get(f"{base}/live", _jobs_live),
         web.get(f"{base}/cluster/", cluster_page.show),
+        web.get(f"{base}/compare", compare_page.show),
+        web.get(f"{base}/compare.csv", compare_page.as_csv),
         web.get(f"{base}/static/{{file}}", _static),
         *openapi.routes(base),
-        web.get(f"{base}/do/{{action}}", action_answers.ask),
-        web.post(f"{base}/do/{{action}}", action_answers.act),
+        web.get(f"{base}/do/{{action}}", actions.ask),
+        web.post(f"{base}/do/{{action}}", actions.act),
     ]
     for where in (f"{base}/job/{{namespace}}/{{name}}/", f"{base}/run/{{name}}/"):
         routes += [
@@ -60,8 +63,8 @@ def _routes(base: str) -> list[web.RouteDef]:
             web.get(f"{where}live", job_answers.changes),
             web.get(f"{where}log", job_answers.log_file),
             web.get(f"{where}file", job_answers.as_file),
-            web.get(f"{where}do/{{action}}", action_answers.ask),
-            web.post(f"{where}do/{{action}}", action_answers.act),
+            web.get(f"{where}do/{{action}}", actions.ask),
+            web.post(f"{where}do/{{action}}", actions.act),
         ]
     return routes
 
@@ -94,9 +97,13 @@ async def _entered(request: web.Request, handler: Handler) -> web.StreamResponse
 
 @web.middleware
 async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Errors are pages."""
+    """Errors are pages; that nobody reads an answer any more is none."""
     try:
         return await handler(request)
+    except ConnectionError:
+        if request.transport is None or request.transport.is_closing():
+            return web.Response()
+        raise
     except TfyardError as error:
         return answers.problem(request, error)
     except web.HTTPNotFound:
@@ -113,18 +120,20 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _jobs(request: web.Request) -> web.Response:
     viewer, query = viewer_of(request), jobs_page.read(request.query)
     await viewer.board.until_read(FIRST_READ)
-    viewer.board.look_at(jobs_page.shown(viewer, query))
-    return whole(request, "jobs.html", {"v": jobs_page.values(viewer, query)})
+    known = jobs_page.values(viewer, query)
+    viewer.board.look_at(jobs_page.shown(known))
+    return whole(request, "jobs.html", {"v": known})
 
 
 async def _jobs_live(request: web.Request) -> web.StreamResponse:
     viewer, query = viewer_of(request), jobs_page.read(request.query)
 
     async def parts() -> list[PagePart]:
-        viewer.board.look_at(jobs_page.shown(viewer, query))
-        return jobs_page.parts(viewer, query)
+        known = jobs_page.values(viewer, query)
+        viewer.board.look_at(jobs_page.shown(known))
+        return jobs_page.parts(known)
 
-    return await live.answer(request, viewer, live.Subject(parts))
+    return await live.answer(request, viewer, live.Subject(query, parts))
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -3,9 +3,11 @@
 import base64
 import binascii
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Struct
@@ -15,9 +17,11 @@ from tfyard.dashboard.identity import JobSource, ViewerIdentity
 from tfyard.errors import NoSuchJob, Usage
 from tfyard.kube import Access, ClusterEntry, Forbidden, NotFound, Unauthorized, User
 from tfyard.kube.sync import SyncClient
-from tfyard.remote import jobs
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.remote.doctor import WHO_AM_I
-from tfyard.sdk.on_cluster import JobsOnCluster, OnCluster
+from tfyard.sdk import finding
+from tfyard.sdk.finding import Search
+from tfyard.sdk.jobs_on_cluster import JobsOnCluster
 from tfyard.sdk.place import Place
 
 ALL = "*"
@@ -67,7 +71,7 @@ def lasts(token: str) -> float:
     try:
         body = token.split(".")[1]
         end = msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims).exp
-    except (IndexError, ValueError, binascii.Error, msgspec.DecodeError):
+    except (IndexError, ValueError, binascii.Error, *CORRUPT_JSON):
         return float("inf")
     return float("inf") if end is None else end - time.time()
 
@@ -89,14 +93,34 @@ def namespaces(text: str) -> tuple[str, ...]:
     return names
 
 
-def identity(cluster: ClusterEntry, bearer: Bearer, names: Sequence[str], selector: str) -> ViewerIdentity:
-    def connect(namespace: str) -> SyncClient:
-        return SyncClient(Access(cluster, User(token=bearer.token), namespace))
+class Connections:
+    """All connections of one bearer that are in use, also those on which a watch waits in its thread."""
 
+    def __init__(self, cluster: ClusterEntry, token: str) -> None:
+        self._cluster, self._token = cluster, token
+        self._clients, self._lock = WeakSet[SyncClient](), threading.Lock()
+
+    def open(self, namespace: str) -> SyncClient:
+        client = SyncClient(Access(self._cluster, User(token=self._token), namespace))
+        with self._lock:
+            self._clients.add(client)
+        return client
+
+    def interrupt(self) -> None:
+        with self._lock:
+            clients = list(self._clients)
+        for client in clients:
+            client.interrupt()
+
+
+def identity(cluster: ClusterEntry, bearer: Bearer, names: Sequence[str], selector: str) -> ViewerIdentity:
+    connections = Connections(cluster, bearer.token)
+    connect = connections.open
     return ViewerIdentity(
         sources=[_source(partial(connect, name), name, selector) for name in names],
         find=partial(_find, connect),
         connect=partial(connect, names[0] if names[0] != ALL else "default"),
+        disconnect=connections.interrupt,
         opens_pages=False,
         user=bearer.user or "signed in",
         namespaces=tuple(names),
@@ -111,8 +135,11 @@ def _source(connect: Callable[[], SyncClient], name: str, selector: str) -> JobS
 def _find(connect: Callable[[str], SyncClient], address: Address) -> Place:
     if not address.namespace:
         raise NoSuchJob("this page runs in the cluster: there are no runs of a machine here")
-    with connect(address.namespace) as client:
-        return OnCluster(client.access, jobs.find(client, address.namespace, address.name), _quiet)
+    address.require_name()
+    search = Search(
+        connect=partial(connect, address.namespace), is_whole=True, has_namespace=True, say=_quiet
+    )
+    return finding.find(address.name, search)
 
 
 def _quiet(_text: str) -> None:

@@ -22,14 +22,17 @@ from tfyard.dashboard.identity import JobSource, ViewerIdentity
 from tfyard.errors import TfyardError
 from tfyard.sdk.place import Listed
 
-AT_ONCE = 4
-"""Jobs whose details are read at the same time."""
+AT_ONCE, MOST_A_SECOND = 4, 4
+"""Jobs in lists whose details are read at the same time, and how many of those that go on are read again in a
+second: a list of a hundred must not keep the server busy."""
 LIST_EVERY, PAGE_EVERY, SLOWER = 10.0, 2.0, 10
 """Seconds between two looks at the details of a job that runs, in a list and on its page; and how many times as
 long as a look takes at least."""
 LOOKED_AT = 20.0
 """Seconds for which a job counts as looked at after a tab has shown it."""
 TRY_AGAIN, PERMISSIONS_EVERY = 5.0, 60.0
+WATCH = "watch of"
+"""Begins the names of threads."""
 MOST_GONE, MOST_DETAILS = 500, 1000
 
 
@@ -74,10 +77,10 @@ class JobsBoard:
         self._is_closed = threading.Event()
         self._interests: dict[Address, Interest] = {}
         self._reading: dict[Address, asyncio.Task[None]] = {}
-        self._missing: dict[str, tuple[float, dict[str, str]]] = {}
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._missing: dict[tuple[str, bool], tuple[float, dict[str, str]]] = {}
         for turn, source in enumerate(identity.sources):
-            threading.Thread(target=self._watch, args=(turn, source), daemon=True).start()
+            name = f"{WATCH} {source.name}"
+            threading.Thread(target=self._watch, args=(turn, source), name=name, daemon=True).start()
         self._reader = asyncio.create_task(self._read_details())
 
     @property
@@ -85,8 +88,9 @@ class JobsBoard:
         return self._is_closed.is_set()
 
     async def close(self) -> None:
-        """A watch that blocks ends at its next sign of life, within half a minute, and tells nothing more."""
+        """Watches end, and tell nothing more; nothing of the user is kept in their threads."""
         self._is_closed.set()
+        self._identity.disconnect()
         self._notify()
         tasks = [self._reader, *self._reading.values()]
         for task in tasks:
@@ -94,7 +98,7 @@ class JobsBoard:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def wait(self, version: int, longest: float) -> None:
-        """Until something is newer than `version`, at most these seconds."""
+        """Wait until something is newer than `version`, at most `longest` seconds."""
         if self.version == version:
             changed = self._changed
             try:
@@ -104,7 +108,7 @@ class JobsBoard:
                 return
 
     async def until_read(self, longest: float) -> None:
-        """Until each source was read once, or has a problem."""
+        """Wait until each source was read once, or has a problem."""
         end = self._loop.time() + longest
         while any(not each.as_of and not each.problem for each in self.freshness):
             left = end - self._loop.time()
@@ -115,7 +119,7 @@ class JobsBoard:
     # --- rows
 
     def _watch(self, turn: int, source: JobSource) -> None:
-        """In a thread of its own: the rows of a source for ever, also after it could not be read."""
+        """Watch a source until the page is closed, in a thread; a source that cannot be read is tried again."""
 
         def contact(problem: str) -> None:
             if self._is_closed.is_set():
@@ -178,12 +182,15 @@ class JobsBoard:
     # --- permissions
 
     async def missing(self, address: Address) -> dict[str, str]:
-        """Action -> the permission that the user lacks for it. Asked for once a minute for each namespace."""
-        until, known = self._missing.get(address.namespace, (0.0, {}))
+        """Action -> the permission that the user lacks for it. Asked for once a minute for the jobs of
+        each namespace, and for its sweeps, which need others."""
+        row = self.rows.get(address)
+        key = (address.namespace, row is not None and row.sweep is not None)
+        until, known = self._missing.get(key, (0.0, {}))
         if time.monotonic() > until:
             place = await aio.in_thread(self._identity.find, address)
             known = await aio.in_thread(place.missing_permissions)
-            self._missing[address.namespace] = (time.monotonic() + PERMISSIONS_EVERY, known)
+            self._missing[key] = (time.monotonic() + PERMISSIONS_EVERY, known)
         return known
 
     # --- details
@@ -221,12 +228,20 @@ class JobsBoard:
             await asyncio.sleep(0.1)  # many changes at once are one look
 
     def _start_reading(self) -> None:
-        now = time.monotonic()
+        now, due = time.monotonic(), list[Address]()
         for address, interest in list(self._interests.items()):
             if interest.until < now:
                 del self._interests[address]
             elif address not in self._reading and self._is_due(address, interest):
-                self._read(address)
+                due.append(address)
+        due.sort(key=self._turn)
+        for address in due[: max(0, AT_ONCE - len(self._reading))]:
+            self._read(address)
+
+    def _turn(self, address: Address) -> tuple[bool, float]:
+        """Jobs with an open page are first, then those that were read the longest time ago."""
+        known = self.details.get(address)
+        return not self._interests[address].whole, known.at.timestamp() if known else 0.0
 
     def _is_due(self, address: Address, interest: Interest) -> bool:
         row, known = self.rows.get(address), self.details.get(address)
@@ -235,7 +250,8 @@ class JobsBoard:
         if known is None or (interest.whole and not known.is_whole) or not known.at.timestamp():
             return True
         age = (datetime.now(UTC) - known.at).total_seconds()
-        every = max(PAGE_EVERY if interest.whole else LIST_EVERY, SLOWER * known.took)
+        often = PAGE_EVERY if interest.whole else max(LIST_EVERY, len(self._interests) / MOST_A_SECOND)
+        every = max(often, SLOWER * known.took)
         if known.of != row.job:
             return age >= min(every, PAGE_EVERY)
         return not row.is_over and age >= every
@@ -248,14 +264,13 @@ class JobsBoard:
 
     async def _read_one(self, address: Address) -> None:
         interest = self._interests.get(address)
-        async with self._slots:
-            try:
-                found = await aio.in_thread(self._details, address, interest is not None and interest.whole)
-            except (TfyardError, OSError) as problem:
-                if (row := self.rows.get(address)) is None:
-                    return
-                at = datetime.now(UTC)
-                found = Details(at=at, took=1.0, of=row.job, problems=(str(problem),))
+        try:
+            found = await aio.in_thread(self._details, address, interest is not None and interest.whole)
+        except (TfyardError, OSError) as problem:
+            if (row := self.rows.get(address)) is None:
+                return
+            at = datetime.now(UTC)
+            found = Details(at=at, took=1.0, of=row.job, problems=(str(problem),))
         self.details[address] = found
         self.details.move_to_end(address)
         while len(self.details) > MOST_DETAILS:
@@ -264,4 +279,5 @@ class JobsBoard:
 
     def _details(self, address: Address, whole: bool) -> Details:
         place, row = self._identity.find(address), self.rows.get(address)
-        return details.read(place, row.job if row else place.summary(), whole=whole)
+        job = row.job if row else place.summary()
+        return details.read(place, job, self.details.get(address), whole=whole)

@@ -34,6 +34,8 @@ class Button(Struct, frozen=True):
 def offered(row: Listed) -> tuple[str, ...]:
     """What makes sense in the state of a job. Runs on this machine cannot be scaled, and are deleted once over."""
     is_local, now = not row.job.namespace, state(row.job)
+    if row.sweep is not None:
+        return ("stop",) if not row.is_over else ("resume", "delete") if now in CUT_OFF else ("delete",)
     pages = ("tensorboard",) if is_local else PAGES
     if row.is_over:
         again = ("resume",) if is_local and now in CUT_OFF else ()

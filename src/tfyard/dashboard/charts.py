@@ -1,27 +1,38 @@
 """Pictures as SVG, drawn here so that they need no script: sparklines, curves with the value under the pointer,
 and the timeline of attempts. Colours are classes: the stylesheet knows whether it is dark."""
 
+import bisect
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from tfyard.overview import comparison as sides
 from tfyard.overview.attempts import UNDER_WAY, Attempt
-from tfyard.overview.curves import CurveBox, Points, finite, polyline, scaled
+from tfyard.overview.comparison import Comparison
+from tfyard.overview.curve_panels import MOST_PANELS
+from tfyard.overview.curves import Curve, CurveBox, Points, finite, polyline, scaled
 from tfyard.overview.progress import Progress
 from tfyard.overview.wording import duration, number
 
 SPARK = CurveBox(2, 3, 92, 18)
-CHART = CurveBox(56, 12, 560, 150)
+CHART = CurveBox(64, 12, 556, 150)
 CHART_WIDTH, CHART_HEIGHT = 640, 190
 MOST_POINTS = 160
 """Points of a curve that answer to the pointer; more would be narrower than it."""
+COLOURS = 8
+"""Number of colours for curves in the stylesheet."""
+TEXT_LINE = 14
+STEP = "step"
 TIMELINE_WIDTH, LABELS, ROW = 1180, 120, 22
 
 
 def sparkline(progress: Progress | None) -> Markup:
-    curve = progress.loss() if progress else None
+    return spark(progress.loss() if progress else None)
+
+
+def spark(curve: Curve | None) -> Markup:
     points = finite(curve.points) if curve else []
     if curve is None or len(points) < 2:
         return Markup()
@@ -41,41 +52,86 @@ class Chart(Struct, frozen=True):
     svg: Markup
 
 
+class ChartLine(Struct, frozen=True):
+    label: str
+    """Empty: the only curve of its picture, which needs none."""
+    points: list[tuple[float, float]]
+    kind: str
+    """Its class: the colour, and whether it is the baseline."""
+
+    @property
+    def last(self) -> str:
+        return f"{self.label} {number(self.points[-1][1])}".lstrip()
+
+
 def charts(progress: Progress | None) -> list[Chart]:
     """One picture for each metric, with a curve for each task that reports it."""
     curves: dict[str, dict[str, Points]] = {}
     for (task, metric), points in (progress.history if progress else {}).items():
         if len(known := finite(points)) > 1:
-            curves.setdefault(metric, {})[task] = thinned(known)
-    unit = (progress.loss() or None) if progress else None
-    return [_chart(metric, tasks, unit.unit if unit else "step") for metric, tasks in curves.items()]
+            curves.setdefault(metric, {})[task] = known
+    loss = progress.loss() if progress else None
+    return [_of_tasks(metric, tasks, loss.unit if loss else STEP) for metric, tasks in curves.items()]
 
 
-def thinned(points: Points) -> list[tuple[float, float]]:
-    every = -(-len(points) // MOST_POINTS)
+def of_curve(curve: Curve) -> Chart | None:
+    """None: it has fewer than two points."""
+    points = finite(curve.points)
+    return (
+        _chart(curve.name, [ChartLine("", thinned(points), colour(0))], curve.unit)
+        if len(points) > 1
+        else None
+    )
+
+
+def _of_tasks(metric: str, tasks: dict[str, Points], unit: str) -> Chart:
+    lines = [
+        ChartLine(task if len(tasks) > 1 else "", thinned(points), colour(turn))
+        for turn, (task, points) in enumerate(tasks.items())
+    ]
+    return _chart(metric, lines, unit)
+
+
+def compared(comparison: Comparison) -> list[Chart]:
+    """One picture for each metric, with a curve for each job: always of the same colour, the baseline dashed."""
+    kinds = {label: colour(turn) for turn, label in enumerate(comparison.labels)}
+    kinds[comparison.labels[0]] += " baseline"
+    losses = [loss for job in comparison.jobs if (loss := sides.progress(job).loss())]
+    return [
+        _chart(
+            metric,
+            [ChartLine(label, thinned(points), kinds[label]) for label, points in curves],
+            losses[0].unit if losses else STEP,
+        )
+        for metric, curves in list(sides.curves(comparison).items())[:MOST_PANELS]
+    ]
+
+
+def colour(turn: int) -> str:
+    return f"c{turn % COLOURS}"
+
+
+def thinned(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
+    every = -(-len(points) // most)
     return [*points[:-1:every], points[-1]] if every > 1 else list(points)
 
 
-def _chart(metric: str, tasks: dict[str, Points], unit: str) -> Chart:
-    everything = [point for points in tasks.values() for point in points]
+def _chart(metric: str, lines: Sequence[ChartLine], unit: str) -> Chart:
+    """All curves have the same scale."""
+    everything = [point for line in lines for point in line.points]
     lows = [min(each) for each in zip(*everything, strict=True)]
     highs = [max(each) for each in zip(*everything, strict=True)]
     corners = [(lows[0], lows[1]), (highs[0], highs[1])]
-    parts = [_frame(corners, unit)]
-    for turn, points in enumerate(tasks.values()):
-        there = scaled([*corners, *points], CHART)[2:]
-        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in there)
-        parts.append(f'<polyline class="c{turn % 6}" points="{drawn}"/>')
-    for turn, (task, points) in enumerate(tasks.items()):
-        parts += _marks(task if len(tasks) > 1 else "", points, scaled([*corners, *points], CHART)[2:], turn)
+    places = [scaled([*corners, *line.points], CHART)[2:] for line in lines]
+    drawn = [
+        f'<polyline class="{line.kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in there)}"/>'
+        for line, there in zip(lines, places, strict=True)
+    ]
     label = f"{metric} over {unit}s, from {number(lows[1])} to {number(highs[1])}"
     size = f'viewBox="0 0 {CHART_WIDTH} {CHART_HEIGHT}"'
-    svg = f'<svg class="chart" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
-    last = ", ".join(
-        f"{task} {number(points[-1][1])}" if len(tasks) > 1 else number(points[-1][1])
-        for task, points in tasks.items()
-    )
-    return Chart(metric, last, Markup(svg))
+    inner = "".join((_frame(corners, unit), *drawn, *_marks(lines, places)))
+    svg = f'<svg class="chart" {size} role="img" aria-label="{escape(label)}">{inner}</svg>'
+    return Chart(metric, ", ".join(line.last for line in lines), Markup(svg))
 
 
 def _frame(corners: Points, unit: str) -> str:
@@ -88,28 +144,63 @@ def _frame(corners: Points, unit: str) -> str:
         for y, value in ((CHART.top, high), (CHART.top + CHART.height / 2, middle), (bottom, low))
     )
     return (
-        f'<g class="axes">{lines}<text x="{CHART.left}" y="{bottom + 20}">{left:g}</text>'
-        f'<text x="{end}" y="{bottom + 20}" text-anchor="end">{escape(unit)} {right:g}</text></g>'
+        f'<g class="axes">{lines}<text x="{CHART.left}" y="{bottom + 20}">{_step(left)}</text>'
+        f'<text x="{end}" y="{bottom + 20}" text-anchor="end">{escape(unit)} {_step(right)}</text></g>'
     )
 
 
-def _marks(task: str, points: Points, there: Points, turn: int) -> list[str]:
-    """For each point, an invisible column that shows its value while the pointer is over it."""
+def _step(at: float) -> str:
+    """A step as progress prints it: 22,336 and 1,234,567; a part of an epoch stays as it is."""
+    return f"{at:,.0f}" if at == int(at) else f"{at:g}"
+
+
+def _marks(lines: Sequence[ChartLine], places: Sequence[Points]) -> list[str]:
+    """Invisible columns; each shows the points of all curves that are nearest while the pointer is over it."""
+    columns = [px for px, _ in thinned(_columns(places), max(8, MOST_POINTS // len(lines)))]
+    orders = [sorted((px, at) for at, (px, _) in enumerate(there)) for there in places]
     marks = []
-    for at, ((x, value), (px, py)) in enumerate(zip(points, there, strict=True)):
-        before = there[at - 1][0] if at else CHART.left
-        after = there[at + 1][0] if at + 1 < len(there) else CHART.left + CHART.width
+    for at, px in enumerate(columns):
+        before = columns[at - 1] if at else CHART.left
+        after = columns[at + 1] if at + 1 < len(columns) else CHART.left + CHART.width
         left, right = (before + px) / 2, (px + after) / 2
-        text = f"{task} {x:g}: {number(value)}".lstrip()
-        anchor = "end" if px > CHART.left + CHART.width * 0.8 else "start"
-        shift = -8 if anchor == "end" else 8
-        marks.append(
-            f'<g class="mark"><rect x="{left:.1f}" y="{CHART.top}" width="{max(1, right - left):.1f}" '
-            f'height="{CHART.height}"/><circle class="c{turn % 6}" cx="{px:.1f}" cy="{py:.1f}" r="3.5"/>'
-            f'<text x="{px + shift:.1f}" y="{max(CHART.top + 10, py - 8):.1f}" text-anchor="{anchor}">'
-            f"{escape(text)}</text></g>"
-        )
+        near = [_nearest(order, px) for order in orders]
+        shown = [
+            (line, line.points[point], there[point])
+            for line, there, (where, point) in zip(lines, places, near, strict=True)
+            if left <= where <= right
+        ]
+        marks.append(_mark(shown, left, right))
     return marks
+
+
+def _columns(places: Sequence[Points]) -> Points:
+    return sorted({(px, 0.0) for there in places for px, _ in there})
+
+
+def _nearest(order: list[tuple[float, int]], px: float) -> tuple[float, int]:
+    """Where the nearest point is, and its number; of several at one place, the last: a restarted task goes back to
+    an earlier step."""
+    after = bisect.bisect_right(order, (px, len(order)))
+    before = order[after - 1] if after else order[0]
+    return before if after == len(order) or px - before[0] <= order[after][0] - px else order[after]
+
+
+def _mark(
+    shown: Sequence[tuple[ChartLine, tuple[float, float], tuple[float, float]]], left: float, right: float
+) -> str:
+    is_late = left > CHART.left + CHART.width * 0.7
+    anchor, shift = ("end", -8) if is_late else ("start", 8)
+    top = CHART.top + 10 if len(shown) > 1 else 0
+    parts = []
+    for turn, (line, (x, value), (px, py)) in enumerate(shown):
+        parts.append(f'<circle class="{line.kind}" cx="{px:.1f}" cy="{py:.1f}" r="3.5"/>')
+        y = top + turn * TEXT_LINE if top else max(CHART.top + 10, py - 8)
+        text = f"{line.label} {_step(x)}: {number(value)}".lstrip()
+        parts.append(f'<text x="{px + shift:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>')
+    column = (
+        f'<rect x="{left:.1f}" y="{CHART.top}" width="{max(1, right - left):.1f}" height="{CHART.height}"/>'
+    )
+    return f'<g class="mark">{column}{"".join(parts)}</g>'
 
 
 # --- the timeline of attempts
@@ -178,8 +269,7 @@ def _bar(attempt: Attempt, x: Callable[[datetime], float], top: int, now: dateti
 
 
 def title(attempt: Attempt, now: datetime) -> str:
-    number_ = f"{attempt.attempt}.{attempt.restart}" if attempt.restart else str(attempt.attempt)
-    parts = [f"{attempt.task}, attempt {number_}: {attempt.state}"]
+    parts = [f"{attempt.task}, attempt {attempt.number}: {attempt.state}"]
     if attempt.started:
         parts.append(f"ran {duration(max(0.0, (_end(attempt, now) - attempt.started).total_seconds()))}")
     if attempt.exit_code is not None:

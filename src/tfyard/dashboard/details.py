@@ -2,23 +2,29 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from tfyard.dashboard import job_specs
 from tfyard.errors import TfyardError
 from tfyard.model.summary import JobSummary
-from tfyard.overview import attempts, metrics
+from tfyard.overview import attempts, metrics, queue_place
 from tfyard.overview.job_table import state
 from tfyard.overview.job_view import JobView
 from tfyard.overview.metrics import Point
 from tfyard.overview.progress import Progress, total_steps
+from tfyard.overview.queue_place import QueuePlace
 from tfyard.overview.top import TaskUse
 from tfyard.overview.why import Answer, explain
-from tfyard.sdk.place import Place
+from tfyard.sdk.place import Place, SpecText
 
 T = TypeVar("T")
+Asked = Callable[[Callable[[], Any], Any], Any]
+"""Asks a question; the second argument is the answer if it cannot be answered, which is noted."""
+RECORDED = timedelta(minutes=1)
+"""Time after which a job without a record is taken to have none."""
 FINE = ("Running", "Succeeded")
 """States of jobs in lists whose cause is not asked for."""
 OVER = ("Succeeded", "Failed", "Stopped", "Interrupted", "Killed")
@@ -34,7 +40,10 @@ class Details(Struct, frozen=True, kw_only=True):
     answer: Answer | None = None
     progress: Progress | None = None
     uses: tuple[TaskUse, ...] = ()
-    spec: str = ""
+    specs: tuple[SpecText, ...] = ()
+    queue: QueuePlace | None = None
+    """None: the job waits in no queue."""
+    owner: str = ""
     gpu_hours: float | None = None
     cpu_hours: float | None = None
     problems: tuple[str, ...] = ()
@@ -47,9 +56,12 @@ def is_over(job: JobSummary) -> bool:
     return job.status.is_finished or state(job) in OVER
 
 
-def read(place: Place, job: JobSummary, *, whole: bool) -> Details:
-    """`whole`: all that the job's own page shows; otherwise what a list needs, which costs fewer requests."""
+def read(place: Place, job: JobSummary, known: Details | None, *, whole: bool) -> Details:
+    """`whole`: all that the job's own page shows; otherwise what a list needs, which costs fewer requests.
+    `known`: what was read before, of which some does not change."""
     started, now, problems = time.monotonic(), datetime.now(UTC), list[str]()
+    if place.sweep() is not None:  # its row has all of it
+        return Details(at=now, took=0.0, of=job, is_whole=True)
 
     def asked(question: Callable[[], T], default: T) -> T:
         try:
@@ -61,7 +73,7 @@ def read(place: Place, job: JobSummary, *, whole: bool) -> Details:
     view = asked(place.view, None)
     points = asked(lambda: place.points(()), list[Point]())
     found = view.job if view else None
-    needs_why = whole or state(job) not in FINE
+    evidence = asked(place.evidence, None) if whole or state(job) not in FINE else None
     meter = asked(place.meter, None) if whole and not is_over(job) else None
     uses = asked(meter.tasks, list[TaskUse]()) if meter else []
     if meter and meter.problem:
@@ -71,12 +83,30 @@ def read(place: Place, job: JobSummary, *, whole: bool) -> Details:
         took=time.monotonic() - started,
         of=job,
         view=view,
-        answer=asked(lambda: explain(place.evidence(), now), None) if needs_why else None,
+        answer=explain(evidence, now) if evidence else None,
         progress=metrics.progress(points, total_steps(found) if found else None),
         uses=tuple(uses),
-        spec=asked(place.spec, "") if whole else "",
+        specs=_specs(place, view, known, asked) if whole else (),
+        queue=queue_place.of_job(evidence) if evidence else None,
+        owner=_owner(place, job, known, asked),
         gpu_hours=attempts.gpu_hours(found, view.attempts, now) if found and view else None,
         cpu_hours=attempts.cpu_hours(found, view.attempts, now) if found and view else None,
         problems=tuple(dict.fromkeys(problems)),
         is_whole=whole,
     )
+
+
+def _specs(place: Place, view: JobView | None, known: Details | None, asked: Asked) -> tuple[SpecText, ...]:
+    """Read again only if the job has changed."""
+    if known and known.specs and known.view and view and view.job and known.view.job == view.job:
+        return known.specs
+    found: list[SpecText] = asked(place.specs, [])
+    return job_specs.with_rendered(found, view.job if view else None, is_local=not place.namespace)
+
+
+def _owner(place: Place, job: JobSummary, known: Details | None, asked: Asked) -> str:
+    """The record of a job never changes, but comes a moment after the job."""
+    is_same = known is not None and known.of.created == job.created
+    if known and is_same and (known.owner or known.at - job.created > RECORDED):
+        return known.owner
+    return str(asked(place.submitter, ""))

@@ -17,6 +17,19 @@ from tfyard.overview.wording import age, duration, harmless, number, size
 
 STATIC = {"style.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
+FIGURES = {
+    "Running": "running",
+    "Succeeded": "succeeded",
+    "Failed": "failed",
+    "Killed": "failed",
+    "Stopped": "stopped",
+    "Interrupted": "stopped",
+    "Suspended": "stopped",
+    "Pruned": "stopped",
+    "Pruning": "running",
+}
+"""State -> its colour; all others wait."""
+
 
 class PagePart(Struct, frozen=True):
     """A piece of a page that is sent again when it has changed. Its element has the same id."""
@@ -61,6 +74,10 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
+def figure(state: str) -> str:
+    return FIGURES.get(state, "waiting")
+
+
 def page(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
@@ -76,12 +93,12 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> dict[str, An
     """A table without the columns that nothing is in."""
     used = [at for at in range(len(columns)) if at == 0 or any(row[at] for row in rows)]
     return {
-        "columns": [_titled(columns[at]) for at in used],
+        "columns": [titled(columns[at]) for at in used],
         "rows": [[harmless(row[at]) for at in used] for row in rows],
     }
 
 
-def _titled(column: str) -> str:
+def titled(column: str) -> str:
     return column if column in ("CPU", "ETA", "GPU") else column.capitalize()
 
 

@@ -1,5 +1,5 @@
-"""Whose eyes a page has: the jobs that somebody may see, and how one of them is reached. It is a value that is
-passed in: the user of this machine with a kubeconfig, or the bearer of a token."""
+"""The user for whom a page reads: which jobs they may see, and how one of them is reached. A value that is passed
+in: the user of this machine with a kubeconfig, or the bearer of a token."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,6 +24,8 @@ class ViewerIdentity(Struct, frozen=True, kw_only=True):
     """Finds a job; raises as the commands of the terminal do. It blocks."""
     connect: Callable[[], SyncClient] | None = None
     """Connects to the cluster; None: no cluster is configured."""
+    disconnect: Callable[[], None] = lambda: None
+    """Ends all connections to the cluster at once, also those on which a watch waits."""
     opens_pages: bool = True
     """Whether TensorBoard and Jupyter can be opened from here, at ports of the user's own machine; otherwise their
     command is shown."""

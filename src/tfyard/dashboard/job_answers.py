@@ -1,23 +1,26 @@
 """The addresses of one job: its page, what changes on it, its log as a file, and the page as a file."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 
 from tfyard import aio
-from tfyard.dashboard import commands, drawing, job_log, job_page, live, log_lines
+from tfyard.dashboard import commands, drawing, job_log, job_page, job_specs, live, log_lines, sweep_page
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.answers import address_of, viewer_of, whole
 from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import NoSuchJob, TfyardError, Usage
+from tfyard.overview.curve_panels import MOST_PANELS
 from tfyard.sdk.place import Listed, Place
 
+LARGEST_FILE = 10_000_000
+"""Bytes of a page that is saved: most trackers of issues accept that."""
 FIRST_READ = 3.0
-LONGEST_SPEC = 1_000_000
-"""Characters of a spec in a page that is saved."""
 """Seconds that a page waits until its job has been read; the rest comes by its stream."""
 
 
@@ -68,13 +71,16 @@ def _found(viewer: Viewer, address: Address) -> Place:
 async def show(request: web.Request) -> web.Response:
     job = await known(request)
     viewer, address = job.viewer, job.address
+    if job.row.sweep is not None:
+        sweep = {"v": sweep_page.values(viewer, address, job.row, await job.missing())}
+        return whole(request, "sweep.html", sweep, HTTPStatus.GONE if job.is_gone else HTTPStatus.OK)
     choice = log_lines.read(request.query)
     values = job_page.values(viewer, address, job.row, await job.missing())
     log = None if job.is_gone else await job_log.shown(viewer, address, job.tasks, choice)
     words = {
         "v": values,
         "log": log,
-        "spec": job.details.spec if job.details else "",
+        "specs": job_specs.shown(job.details.specs) if job.details else [],
         "log_line": commands.line("logs", [address], ["-f"], viewer.identity.options),
     }
     status = HTTPStatus.GONE if job.is_gone else HTTPStatus.OK
@@ -85,34 +91,32 @@ async def changes(request: web.Request) -> web.StreamResponse:
     job = await known(request)
     viewer, address = job.viewer, job.address
     choice = log_lines.read(request.query)
-    after = request.query.get("after", "")
-    number = int(after) if after.isdecimal() else 0
     view = None
-    if not choice.at and not job.is_gone:
-        view = await job_log.view(viewer, address, job.tasks, choice, number)
+    if not choice.at and not job.is_gone and job.row.sweep is None:
+        view = await job_log.view(viewer, address, job.tasks, choice, request.query.get("after", ""))
 
     async def parts() -> list[PagePart]:
         row = job_page.row_of(viewer, address) or job.row
         viewer.board.look_at([address], whole=True)
-        return job_page.parts(viewer, address, row, await job.missing())
+        draw = job_page.parts if row.sweep is None else sweep_page.parts
+        return draw(viewer, address, row, await job.missing())
+
+    async def renew() -> None:
+        if view:
+            await job_log.renew(viewer, address, view)
 
     try:
-        return await live.answer(request, viewer, live.Subject(parts, view))
+        return await live.answer(request, viewer, live.Subject(address, parts, view, renew))
     finally:
         if view:
-            viewer.leave(address)
+            viewer.leave(address, view.feed)
 
 
 async def log_file(request: web.Request) -> web.StreamResponse:
     job = await known(request)
     choice = log_lines.read(request.query)
-    name = f"{job.address.name}.log"
-    response = web.StreamResponse(
-        headers={
-            "Content-Type": "text/plain; charset=utf-8",
-            "Content-Disposition": f'attachment; filename="{name}"',
-        }
-    )
+    headers = {"Content-Type": "text/plain; charset=utf-8", **job.address.file(".log")}
+    response = web.StreamResponse(headers=headers)
     await response.prepare(request)
     async for chunk in job_log.chunks(job.viewer, job.address, job.tasks, choice):
         await response.write(chunk)
@@ -127,9 +131,24 @@ async def as_file(request: web.Request) -> web.Response:
     words = {
         "v": {**values, "buttons": [], "opened": []},
         "log": log,
-        "spec": (job.details.spec if job.details else "")[:LONGEST_SPEC],
+        "specs": job_specs.shown(job.details.specs) if job.details else [],
         "style": drawing.static("style.css").decode(),
+        "left_out": "",
     }
-    answer = web.Response(text=drawing.page("file.html", words), content_type="text/html")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{job.address.name}.html"'
-    return answer
+    html = await aio.in_thread(_bounded, words)
+    return web.Response(text=html, content_type="text/html", headers=job.address.file(".html"))
+
+
+def _bounded(words: Mapping[str, Any]) -> str:
+    """The page as a file; of what makes it too large, less."""
+    fewer = {"v": {**words["v"], "charts": words["v"]["charts"][:MOST_PANELS]}}
+    none = {
+        "v": {**words["v"], "charts": []},
+        "specs": [],
+        "left_out": "The curves and the spec are left out.",
+    }
+    for change in ({}, fewer, none):
+        html = drawing.page("file.html", {**words, **change})
+        if len(html.encode()) <= LARGEST_FILE:
+            break
+    return html

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -12,7 +13,7 @@ from msgspec import Struct
 from tfyard import aio
 from tfyard.dashboard import log_lines
 from tfyard.dashboard.addresses import Address
-from tfyard.dashboard.feed import LogLine, of_event
+from tfyard.dashboard.feed import Feed, LogLine, by_time, of_event
 from tfyard.dashboard.live import LogView
 from tfyard.dashboard.log_lines import SHOWN, LogChoice
 from tfyard.dashboard.viewer import Viewer
@@ -33,7 +34,7 @@ SAVED_LINES, SAVED_BYTES = 2000, 6_000_000
 class ShownLog(Struct, frozen=True, kw_only=True):
     lines: Markup
     count: int
-    next: int = 0
+    next: str = ""
     choice: LogChoice
     tasks: Sequence[str]
     end: str = ""
@@ -49,26 +50,48 @@ async def shown(viewer: Viewer, address: Address, tasks: Sequence[str], choice: 
         return ShownLog(lines=html, count=len(lines), choice=choice, tasks=tasks, end=problem, is_live=False)
     feed = await viewer.feed(address, tasks)
     try:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + FIRST_LINES
-        while not (batch := feed.newest(fits, SHOWN)).next and not feed.end and loop.time() < end:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(0.05)  # the first lines of other tasks
+        await _begun(feed)
         batch = feed.newest(fits, SHOWN)
     finally:
-        viewer.leave(address)
+        viewer.leave(address, feed)
     html = log_lines.html(batch.lines, tasks)
     return ShownLog(
-        lines=html, count=len(batch.lines), next=batch.next, choice=choice, tasks=tasks, end=feed.end
+        lines=html,
+        count=len(batch.lines),
+        next=feed.position(batch.next),
+        choice=choice,
+        tasks=tasks,
+        end=feed.end,
     )
 
 
+async def _begun(feed: Feed) -> None:
+    """Wait for the first lines of all tasks: until no others come for a moment, or the log has ended."""
+    loop, seen = asyncio.get_running_loop(), -1
+    end = loop.time() + FIRST_LINES
+    while not feed.end and loop.time() < end and (not feed.written or feed.written > seen):
+        seen = feed.written
+        await asyncio.sleep(0.1)
+
+
 async def view(
-    viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice, next: int
+    viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice, position: str
 ) -> LogView:
-    """The log for the stream of a tab, which must `leave` it."""
-    _, fits = log_lines.checked(choice, tasks)
-    return LogView(await viewer.feed(address, tasks), fits, tasks, next)
+    """The log for the stream of a tab, which must `leave` its feed."""
+    choice, fits = log_lines.checked(choice, tasks)
+    feed = await viewer.feed(address, tasks)
+    number = feed.number(position)
+    return LogView(feed, choice, fits, tasks, number or 0, is_anew=number is None)
+
+
+async def renew(viewer: Viewer, address: Address, view: LogView) -> None:
+    """The log of a job that runs again is read anew, also for tabs that have been open all the time."""
+    if not viewer.is_outdated(address, view.feed):
+        return
+    with suppress(TfyardError):  # then the tab keeps what it has, and asks again
+        feed = await viewer.feed(address, view.tasks)
+        viewer.leave(address, view.feed)
+        view.feed, view.next, view.is_anew = feed, 0, True
 
 
 def _around(viewer: Viewer, address: Address, choice: LogChoice) -> tuple[list[LogLine], str]:
@@ -105,9 +128,7 @@ def saved(viewer: Viewer, address: Address, tasks: Sequence[str]) -> ShownLog:
         problem = ""
     except TfyardError as error:
         lines, problem = [], str(error)
-    if all(line.stamp for line in lines):
-        lines.sort(key=lambda line: line.stamp)
-    html, left_out = log_lines.saved(lines, tasks, SAVED_BYTES)
+    html, left_out = log_lines.saved(by_time(lines), tasks, SAVED_BYTES)
     told = f"{left_out:,} earlier lines are left out" if left_out else ""
     return ShownLog(
         lines=html,

@@ -25,6 +25,7 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
     view = details.view if details else None
     gone = viewer.board.gone.get(address)
     tried = view.attempts if view else ()
+    opens, lines = viewer.identity.opens_pages, _lines(viewer, address)
     return {
         "address": address,
         "row": jobs_page.row(row, details, now),
@@ -33,7 +34,8 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
         "sentence": _sentence(view, now) if view else "",
         "kind": view.title if view else "",
         "gone": gone,
-        "buttons": [] if gone else buttons.buttons(row, missing, _lines(viewer, address)),
+        "buttons": [] if gone else buttons.buttons(row, missing, {} if opens else lines),
+        "lines": lines,
         "opened": viewer.opened.of(address),
         "answer": details.answer if details else None,
         "charts": charts.charts(details.progress) if details else [],
@@ -53,9 +55,8 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
 
 
 def _lines(viewer: Viewer, address: Address) -> dict[str, str]:
-    """Commands for what this page cannot open: it does not run on the user's machine."""
-    if viewer.identity.opens_pages:
-        return {}
+    """Commands of the pages that are opened; where this page does not run on the user's machine, instead of
+    buttons."""
     return {action: commands.line(action, [address], (), viewer.identity.options) for action in buttons.PAGES}
 
 
@@ -78,7 +79,7 @@ def row_of(viewer: Viewer, address: Address, details: Details | None = None) -> 
 
 def _sentence(view: JobView, now: datetime) -> str:
     """The sentence of `tfyard describe`; its first word stands beside it, in colour."""
-    name = job_table.state(view.summary) or "Pending"
+    name = job_table.state(view.summary)
     return job_view.sentence(view, now).removeprefix(name).strip()
 
 
@@ -92,6 +93,6 @@ def _shown(tried: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
 
 
 def _last_words(tried: tuple[Attempt, ...]) -> list[tuple[str, str]]:
-    """What the last failed attempts wrote at last."""
+    """The last lines of the last two attempts that failed."""
     told = [each for each in tried if each.message and each.state == "Failed"][-2:]
-    return [(f"{each.task}, attempt {each.attempt}", harmless(each.message.strip())) for each in told]
+    return [(f"{each.task}, attempt {each.number}", harmless(each.message.strip())) for each in told]

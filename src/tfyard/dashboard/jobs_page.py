@@ -7,32 +7,41 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from tfyard.dashboard import addresses, charts, drawing
+from tfyard.dashboard import addresses, charts, drawing, trial_table
 from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.board import JobsBoard
 from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import PagePart
+from tfyard.dashboard.trial_table import TrialTable
 from tfyard.dashboard.viewer import Viewer
 from tfyard.model.summary import JobSummary
-from tfyard.overview import job_table
+from tfyard.model.sweep import SweepState
+from tfyard.overview import job_table, sweep_text, wording
 from tfyard.overview.waiting import failure_line
 from tfyard.overview.wording import age, duration, number
 from tfyard.sdk.place import Listed
 
 PER_PAGE = 100
+SHOWN_TRIALS = 12
+"""Trials below the row of a sweep; its page has all of them."""
 COLUMNS = {
     "state": "State",
     "tasks": "Tasks",
     "progress": "Progress",
     "loss": "Loss",
+    "queue": "Queue",
+    "owner": "Owner",
     "restarts": "Restarts",
     "gpu": "GPU-hours",
     "cpu": "CPU-hours",
     "age": "Age",
 }
 """Columns that can be hidden; the name is always there."""
-ORDERS = ("name", "state", "restarts", "gpu", "cpu", "age")
+LAST = "\uffff"
+"""Sorts after every word."""
+ORDERS = ("name", "state", "queue", "owner", "restarts", "gpu", "cpu", "age")
 KINDS = {
-    "running": ("Running",),
+    "running": ("Running", "Stalled"),
     "waiting": (
         "",
         "Pending",
@@ -49,16 +58,6 @@ KINDS = {
     "stopped": ("Stopped", "Interrupted", "Suspended"),
 }
 """Filter -> states."""
-FIGURES = {
-    "Running": "running",
-    "Succeeded": "succeeded",
-    "Failed": "failed",
-    "Killed": "failed",
-    "Stopped": "stopped",
-    "Interrupted": "stopped",
-    "Suspended": "stopped",
-}
-"""State -> its colour; all others wait."""
 
 
 class JobsQuery(Struct, frozen=True):
@@ -70,6 +69,8 @@ class JobsQuery(Struct, frozen=True):
     sort: str = "age"
     down: bool = False
     hide: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    """Keys of the sweeps whose trials are shown below their rows."""
     page: int = 1
 
     def to(self, **changes: Any) -> str:
@@ -77,11 +78,15 @@ class JobsQuery(Struct, frozen=True):
         now = {name: getattr(self, name) for name in self.__struct_fields__} | {"page": 1} | changes
         usual = JobsQuery()
         words = {name: value for name, value in now.items() if value != getattr(usual, name)}
-        if "hide" in words:
-            words["hide"] = ",".join(words["hide"])
+        words |= {name: ",".join(words[name]) for name in ("hide", "open") if name in words}
         if "down" in words:
             words["down"] = "1"
         return f"?{urlencode(words)}" if words else "?"
+
+    def toggled(self, sweep: str) -> str:
+        """The address with the trials of this sweep shown, or not any more."""
+        others = tuple(key for key in self.open if key != sweep)
+        return self.to(open=others if len(others) < len(self.open) else (*self.open, sweep), page=self.page)
 
 
 def read(query: Mapping[str, str]) -> JobsQuery:
@@ -94,6 +99,7 @@ def read(query: Mapping[str, str]) -> JobsQuery:
         sort=sort if sort in ORDERS else "age",
         down=query.get("down") == "1",
         hide=tuple(each for each in query.get("hide", "").split(",") if each in COLUMNS),
+        open=tuple(filter(None, query.get("open", "").split(","))),
         page=max(1, int(page)) if page.isdecimal() and len(page) < 6 else 1,
     )
 
@@ -112,20 +118,25 @@ class Row(Struct, frozen=True, kw_only=True):
     loss: str = ""
     spark: str = ""
     cause: str = ""
+    queue: str = ""
+    position: str = ""
+    """In the queue, in words."""
+    owner: str = ""
     restarts: str = ""
     gpu: str = ""
     cpu: str = ""
     age: str = ""
     created: datetime
     is_over: bool = False
+    is_sweep: bool = False
+    trials: TrialTable | None = None
+    """The trials of a sweep that is opened."""
 
 
-def figure(state: str) -> str:
-    return FIGURES.get(state, "waiting")
-
-
-def row(listed: Listed, details: Details | None, now: datetime) -> Row:
-    job, state = listed.job, job_table.state(listed.job) or "Pending"
+def row(listed: Listed, details: Details | None, now: datetime, *, is_open: bool = False) -> Row:
+    if listed.sweep is not None:
+        return _of_sweep(listed, listed.sweep, now, is_open=is_open)
+    job, state = listed.job, job_table.state(listed.job)
     progress = details.progress if details else None
     has_step = progress is not None and progress.step is not None
     runs = state == "Running"
@@ -134,7 +145,7 @@ def row(listed: Listed, details: Details | None, now: datetime) -> Row:
         name=job.name,
         where=job.namespace or "this machine",
         state=state,
-        figure=figure(state),
+        figure=drawing.figure(state),
         tasks=", ".join(
             f"{name.lower()} {role.ready}" for name, role in job.status.replica_statuses.items() if role.ready
         ),
@@ -143,6 +154,9 @@ def row(listed: Listed, details: Details | None, now: datetime) -> Row:
         loss=_loss(details),
         spark=charts.sparkline(progress),
         cause=cause(job, details),
+        queue=details.queue.queue if details and details.queue else "",
+        position=details.queue.words if details and details.queue else "",
+        owner=details.owner if details else "",
         restarts=str(job.status.restarts or ""),
         gpu=_hours(details.gpu_hours if details else None),
         cpu=_hours(details.cpu_hours if details else None),
@@ -152,11 +166,31 @@ def row(listed: Listed, details: Details | None, now: datetime) -> Row:
     )
 
 
+def _of_sweep(listed: Listed, sweep: SweepState, now: datetime, *, is_open: bool) -> Row:
+    job, best = listed.job, sweep_text.best_so_far(sweep)
+    return Row(
+        address=addresses.of(job),
+        name=job.name,
+        where=job.namespace or "this machine",
+        state=sweep.phase,
+        figure=drawing.figure(sweep.phase),
+        tasks=f"sweep of {sweep.spec.trials} trials",
+        progress=sweep_text.progress(sweep),
+        spark=charts.spark(best),
+        cause=sweep.message,
+        age=age((now - job.created).total_seconds()),
+        created=job.created,
+        is_over=listed.is_over,
+        is_sweep=True,
+        trials=trial_table.table(sweep, job.namespace, now, SHOWN_TRIALS) if is_open else None,
+    )
+
+
 def cause(job: JobSummary, details: Details | None) -> str:
     """Why it waits or has failed, as `tfyard why` says it; until that is known, as its status does."""
     if details and details.answer and details.answer.code:
         return details.answer.sentence
-    for name in ("Blocked", "Waiting"):
+    for name in ("Blocked", "Waiting", "Stalled"):
         condition = job.status.condition(name)
         if condition and condition.status == "True":
             return condition.message
@@ -174,7 +208,7 @@ def _loss(details: Details | None) -> str:
 
 
 def _hours(hours: float | None) -> str:
-    return "" if hours is None else f"{hours:.2f}"
+    return "" if hours is None else wording.hours(hours)
 
 
 # --- the list
@@ -193,7 +227,7 @@ class JobList(Struct, frozen=True, kw_only=True):
 def listed(viewer: Viewer, query: JobsQuery, now: datetime) -> JobList:
     board = viewer.board
     everything = list(board.rows.values())
-    states = [job_table.state(each.job) or "Pending" for each in everything]
+    states = [job_table.state(each.job) for each in everything]
     counts = {kind: sum(state in among for state in states) for kind, among in KINDS.items()}
     fitting = [each for each, state in zip(everything, states, strict=True) if _fits(each.job, state, query)]
     fitting.sort(key=lambda each: (each.job.namespace, each.job.name))
@@ -201,8 +235,13 @@ def listed(viewer: Viewer, query: JobsQuery, now: datetime) -> JobList:
     pages = max(1, -(-len(fitting) // PER_PAGE))
     first = (min(query.page, pages) - 1) * PER_PAGE
     shown = fitting[first : first + PER_PAGE]
-    rows = [row(each, board.details.get(addresses.of(each.job)), now) for each in shown]
+    rows = [_row_of(board, each, query, now) for each in shown]
     return JobList(rows=rows, total=len(fitting), counts=counts, pages=pages, everything=len(everything))
+
+
+def _row_of(board: JobsBoard, listed: Listed, query: JobsQuery, now: datetime) -> Row:
+    address = addresses.of(listed.job)
+    return row(listed, board.details.get(address), now, is_open=address.key in query.open)
 
 
 def _fits(job: JobSummary, state: str, query: JobsQuery) -> bool:
@@ -222,6 +261,8 @@ def _order(sort: str, details: Mapping[Address, Details]) -> Callable[[Listed], 
     orders: dict[str, Callable[[Listed], Any]] = {
         "name": lambda each: each.job.name,
         "state": lambda each: job_table.state(each.job),
+        "queue": lambda each: _in_queue(details.get(addresses.of(each.job))),
+        "owner": lambda each: getattr(details.get(addresses.of(each.job)), "owner", "") or LAST,
         "restarts": lambda each: each.job.status.restarts,
         "gpu": lambda each: hours(each, "gpu"),
         "cpu": lambda each: hours(each, "cpu"),
@@ -230,9 +271,14 @@ def _order(sort: str, details: Mapping[Address, Details]) -> Callable[[Listed], 
     return orders[sort]
 
 
+def _in_queue(known: Details | None) -> tuple[str, int]:
+    place = known.queue if known else None
+    return (place.queue, place.position) if place else (LAST, 0)
+
+
 def _is_reversed(query: JobsQuery) -> bool:
     """The newest, and the greatest numbers, are first unless the address says otherwise."""
-    return query.down if query.sort in ("name", "state") else not query.down
+    return query.down if query.sort in ("name", "state", "queue", "owner") else not query.down
 
 
 def values(viewer: Viewer, query: JobsQuery) -> dict[str, Any]:
@@ -245,6 +291,7 @@ def values(viewer: Viewer, query: JobsQuery) -> dict[str, Any]:
         "columns": COLUMNS,
         "hidden": {*query.hide, *_without_values(found.rows)},
         "orders": ORDERS,
+        "is_descending": _is_reversed(query),
         "kinds": list(KINDS),
         "places": [(name or "-", name or "this machine") for name in namespaces],
         "freshness": viewer.board.freshness,
@@ -256,16 +303,18 @@ def values(viewer: Viewer, query: JobsQuery) -> dict[str, Any]:
 
 
 def _without_values(rows: Sequence[Row]) -> list[str]:
-    """Columns in which nothing stands: few jobs ask for GPUs."""
+    """Columns in which nothing stands: few jobs ask for GPUs or name a queue."""
     return [
-        name for name in ("gpu", "cpu", "restarts", "loss") if not any(getattr(row, name) for row in rows)
+        name
+        for name in ("gpu", "cpu", "restarts", "loss", "queue", "owner")
+        if not any(getattr(row, name) for row in rows)
     ]
 
 
-def shown(viewer: Viewer, query: JobsQuery) -> Sequence[Address]:
-    return [row.address for row in listed(viewer, query, datetime.now(UTC)).rows]
+def shown(known: Mapping[str, Any]) -> Sequence[Address]:
+    """The jobs of these values."""
+    return [row.address for row in known["jobs"].rows]
 
 
-def parts(viewer: Viewer, query: JobsQuery) -> list[PagePart]:
-    known = values(viewer, query)
+def parts(known: Mapping[str, Any]) -> list[PagePart]:
     return [drawing.part(id, "jobs_parts.html", {"v": known}) for id in ("fresh", "tabs", "rows", "pager")]

@@ -1,10 +1,10 @@
-"""What has changed on a page, as it changes: one stream for each tab, or an answer to each poll where a proxy
+"""Sends what has changed on a page: one stream for each tab, or an answer to each poll where a proxy
 holds streams back. A slow reader delays nobody else; lines that it cannot get in time are counted."""
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.feed import Batch, Feed, LogLine
-from tfyard.dashboard.log_lines import SHOWN, html
-from tfyard.dashboard.viewer import Viewer
+from tfyard.dashboard.log_lines import SHOWN, LogChoice, html
+from tfyard.dashboard.viewer import DrawnPage, Viewer
 
-TICK, QUIET = 0.25, 10.0
-"""Seconds between two steps of a stream; and after which a comment keeps the connection."""
+TICK, FLOODED, QUIET = 0.25, 1.0, 10.0
+"""Seconds between two steps of a stream; between those of one that more is written than anybody reads; and after
+which an update without content tells that the connection still lives."""
 REDRAW = 1.0
 """Seconds between two looks at parts whose ages change by themselves."""
 
@@ -25,7 +26,10 @@ class LogUpdate(Struct, frozen=True, omit_defaults=True):
     """New lines of a log, as HTML."""
 
     html: str
-    next: int
+    next: str
+    """What the tab asks for `after`: the feed and the number of its next line."""
+    is_anew: bool = False
+    """Whether these are the newest lines of a log that is read anew, instead of those that the tab has."""
     skipped: int = 0
     end: str = ""
 
@@ -45,34 +49,62 @@ class LogView(Struct):
     """The log as one tab shows it."""
 
     feed: Feed
+    choice: LogChoice
     fits: Callable[[LogLine], bool]
     tasks: Sequence[str]
-    next: int
+    next: int = 0
+    is_anew: bool = False
+    """Whether the tab has no lines of this feed yet."""
 
     def update(self) -> LogUpdate | None:
-        batch: Batch = self.feed.after(self.next, self.fits, SHOWN)
-        is_over = bool(self.feed.end)
-        if batch.next == self.next and not is_over:
+        """None: there is nothing new."""
+        end, batch, is_anew = self.feed.end, self._batch(), self.is_anew
+        if not end and batch.next == self.next:
             return None
-        self.next = batch.next
-        return LogUpdate(str(html(batch.lines, self.tasks)), batch.next, batch.skipped, self.feed.end)
+        same = (self.choice, self.next, is_anew, batch.next, len(self.tasks))
+        lines = self.feed.drawn(same, lambda: str(html(batch.lines, self.tasks)))
+        self.next, self.is_anew = batch.next, False
+        return LogUpdate(lines, self.feed.position(batch.next), is_anew, batch.skipped, end)
+
+    def _batch(self) -> Batch:
+        if self.is_anew:
+            return self.feed.newest(self.fits, SHOWN)
+        return self.feed.after(self.next, self.fits, SHOWN)
 
 
 class Subject(Struct):
     """What a tab shows."""
 
+    key: Hashable
+    """The same for all tabs that show the same."""
     parts: Callable[[], Awaitable[list[PagePart]]]
     log: LogView | None = None
+    renew: Callable[[], Awaitable[None]] | None = None
+    """Looks whether the log has to be read anew."""
+
+
+async def _drawn(viewer: Viewer, subject: Subject) -> DrawnPage:
+    """The parts of a page, once for all tabs that show the same; not anew for each of many changes in a moment."""
+    version, known = viewer.board.version, viewer.drawn.get(subject.key)
+    if known and time.monotonic() - known.at < (REDRAW / 2 if known.version == version else TICK):
+        return known
+    made = DrawnPage(await subject.parts(), version, time.monotonic())
+    viewer.drawn[subject.key] = made
+    viewer.drawn.move_to_end(subject.key)
+    while time.monotonic() - next(iter(viewer.drawn.values())).at > REDRAW:
+        viewer.drawn.popitem(last=False)
+    return made
 
 
 async def answer(request: web.Request, viewer: Viewer, subject: Subject) -> web.StreamResponse:
     if request.query.get("poll"):
-        update = Update(_updates(await subject.parts(), {}), subject.log.update() if subject.log else None)
+        page, log = await _drawn(viewer, subject), subject.log.update() if subject.log else None
+        update = Update(_updates(page.parts, {}), log)
         return web.Response(body=msgspec.json.encode(update), content_type="application/json")
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
     await response.prepare(request)
-    with contextlib.suppress(ConnectionResetError, asyncio.CancelledError):
+    with contextlib.suppress(asyncio.CancelledError):
         await _stream(response, viewer, subject)
     return response
 
@@ -83,20 +115,20 @@ async def _stream(response: web.StreamResponse, viewer: Viewer, subject: Subject
     while not viewer.board.is_closed:
         update = Update()
         if viewer.board.version != version or time.monotonic() - drawn > REDRAW:
-            version, drawn = viewer.board.version, time.monotonic()
-            update = Update(_updates(await subject.parts(), known))
+            drawn = time.monotonic()
+            if subject.renew:
+                await subject.renew()
+            page = await _drawn(viewer, subject)
+            version, update = page.version, Update(_updates(page.parts, known))
         log = subject.log.update() if subject.log else None
-        if log and (log.html or log.skipped or (log.end and not end_told)):
+        if log and (log.html or log.skipped or log.is_anew or (log.end and not end_told)):
             end_told = bool(log.end)
             update = Update(update.parts, log)
-        if update.parts or update.log:
+        if update.parts or update.log or time.monotonic() - sent > QUIET:
             await response.write(b"data: " + msgspec.json.encode(update) + b"\n\n")
             sent = time.monotonic()
-        elif time.monotonic() - sent > QUIET:
-            await response.write(b": still here\n\n")
-            sent = time.monotonic()
         if subject.log and not subject.log.feed.end:
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(FLOODED if log and log.skipped else TICK)
         else:
             await viewer.board.wait(version, REDRAW)
             await asyncio.sleep(TICK)

@@ -47,7 +47,7 @@ def filter_of(choice: LogChoice, tasks: Sequence[str]) -> Callable[[LogLine], bo
 
 
 def checked(choice: LogChoice, tasks: Sequence[str]) -> tuple[LogChoice, Callable[[LogLine], bool]]:
-    """As `filter_of`; a word that means no task is told on the page, and shows everything."""
+    """The filter of a choice; a word that means no task is told on the page, and shows everything."""
     try:
         return choice, filter_of(choice, tasks)
     except Usage as problem:
@@ -63,16 +63,23 @@ def html(lines: Sequence[LogLine], tasks: Sequence[str], marked: str = "") -> Ma
 
 
 def saved(lines: Sequence[LogLine], tasks: Sequence[str], most: int) -> tuple[Markup, int]:
-    """The newest lines whose HTML has at most this size, for a file, and the number of those that are left out."""
+    """The newest lines of each task whose HTML has at most this size in all, for a file, and the number of those
+    that are left out. A task that writes much does not take the room of the others."""
     colours = {task: at % 8 for at, task in enumerate(tasks)}
-    rows, size = list[str](), 0
-    for line in reversed(lines):
-        row = _row(line, colours, f"#{quote(line.id, safe='')}", "")
-        size += len(row.encode())
-        if size > most:
-            break
-        rows.append(row)
-    return Markup("\n".join(reversed(rows))), len(lines) - len(rows)
+    rest: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        rest.setdefault(line.start.task, []).append(number)
+    rows, size = dict[int, str](), 0
+    while rest:
+        for task in list(rest):
+            number = rest[task].pop()
+            row = _row(lines[number], colours, f"#{quote(lines[number].id, safe='')}", "")
+            size += len(row.encode()) + 1
+            if size <= most:
+                rows[number] = row
+            if size > most or not rest[task]:
+                del rest[task]
+    return Markup("\n".join(rows[number] for number in sorted(rows))), len(lines) - len(rows)
 
 
 def _row(line: LogLine, colours: Mapping[str, int], address: str, marked: str) -> str:

@@ -18,6 +18,9 @@ from tfyard.overview import top
 from tfyard.overview.job_view import JobView
 from tfyard.overview.why import Answer
 
+LIVE = "What has changed. `poll=1`: one answer; otherwise server-sent events, each with such a value."
+ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
+
 
 class JobSaid(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job of the list, in the words of its row."""
@@ -31,6 +34,9 @@ class JobSaid(Struct, frozen=True, kw_only=True, omit_defaults=True):
     left: str = ""
     loss: str = ""
     cause: str = ""
+    queue: str = ""
+    position: str = ""
+    owner: str = ""
     restarts: str = ""
     gpu_hours: str = msgspec.field(default="", name="gpuHours")
     cpu_hours: str = msgspec.field(default="", name="cpuHours")
@@ -76,6 +82,9 @@ def said(row: Row) -> JobSaid:
         left=row.left,
         loss=row.loss,
         cause=row.cause,
+        queue=row.queue,
+        position=row.position,
+        owner=row.owner,
         restarts=row.restarts,
         gpu_hours=row.gpu,
         cpu_hours=row.cpu,
@@ -87,8 +96,9 @@ def said(row: Row) -> JobSaid:
 async def _jobs(request: web.Request) -> web.Response:
     viewer, query = viewer_of(request), jobs_page.read(request.query)
     await viewer.board.until_read(job_answers.FIRST_READ)
-    viewer.board.look_at(jobs_page.shown(viewer, query))
-    found = jobs_page.values(viewer, query)["jobs"]
+    known = jobs_page.values(viewer, query)
+    viewer.board.look_at(jobs_page.shown(known))
+    found = known["jobs"]
     rows = [said(row) for row in found.rows]
     return _json(JobsSaid(found.total, found.pages, rows, viewer.board.freshness))
 
@@ -124,14 +134,13 @@ def description() -> dict[str, Any]:
     log = [_parameter("task"), _parameter("find"), _parameter("after"), _parameter("poll", ["1"])]
     of_job = [_parameter("namespace", where="path"), _parameter("name", where="path")]
     of_run = of_job[1:]
-    live = "What has changed. `poll=1`: one answer; otherwise server-sent events, each with such a value."
     paths = {
         "/jobs.json": _get("The jobs of the list.", query, jobs),
-        "/live": _get(live, [*query, log[-1]], update),
+        "/live": _get(LIVE, [*query, log[-1]], update),
         "/job/{namespace}/{name}/job.json": _get("A TFJob.", of_job, job),
-        "/job/{namespace}/{name}/live": _get(live, [*of_job, *log], update),
+        "/job/{namespace}/{name}/live": _get(LIVE, [*of_job, *log], update),
         "/run/{name}/job.json": _get("A run on this machine.", of_run, job),
-        "/run/{name}/live": _get(live, [*of_run, *log], update),
+        "/run/{name}/live": _get(LIVE, [*of_run, *log], update),
     }
     info = {"title": "tfyard dashboard", "version": __version__}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
@@ -145,5 +154,14 @@ def _parameter(
 
 
 def _get(text: str, parameters: list[dict[str, Any]], schema: dict[str, Any]) -> dict[str, Any]:
-    answer = {"description": text, "content": {"application/json": {"schema": schema}}}
-    return {"get": {"summary": text, "parameters": parameters, "responses": {"200": answer}}}
+    answers = {
+        "200": _answer(text, schema),
+        "401": {"description": "Sign in first: a page, as people see it."},
+    }
+    if text != LIVE:
+        answers["default"] = _answer("Why there is no answer, as `tfyard` says it.", ERROR)
+    return {"get": {"summary": text, "parameters": parameters, "responses": answers}}
+
+
+def _answer(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}

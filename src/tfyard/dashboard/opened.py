@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tfyard import aio
 from tfyard.dashboard.addresses import Address
+from tfyard.dashboard.buttons import LABELS
 from tfyard.errors import TfyardError
 from tfyard.sdk.pages import Page, until_answered
 
@@ -21,6 +22,10 @@ class OpenedPage(Struct):
     password: str = ""
     problem: str = ""
     """Why it could not be opened, or has ended."""
+
+    @property
+    def label(self) -> str:
+        return LABELS[self.what]
 
 
 Making = Callable[[], AbstractAsyncContextManager[list[Page]]]

@@ -13,8 +13,7 @@ from msgspec import Struct
 from tfyard import aio
 from tfyard.dashboard import bearer
 from tfyard.dashboard.bearer import Bearer
-from tfyard.dashboard.sessions import Busy
-from tfyard.dashboard.viewer import Viewer
+from tfyard.dashboard.viewer import Busy, Viewer
 from tfyard.errors import TfyardError
 from tfyard.kube import ClusterEntry
 
@@ -34,7 +33,7 @@ class SessionLimits(Struct, frozen=True, kw_only=True):
 
 
 class OfferedJobs(Struct, frozen=True, kw_only=True):
-    """Which jobs of which cluster a page in the cluster shows."""
+    """The cluster and the namespaces whose jobs a page in the cluster shows."""
 
     cluster: ClusterEntry
     namespaces: tuple[str, ...] = ()

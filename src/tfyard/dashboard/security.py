@@ -1,5 +1,5 @@
-"""Which requests are answered at all, whoever sends them: those to a name of this server, and changes only from
-its own pages. Every answer tells the browser to load nothing from elsewhere."""
+"""Decides which requests are answered at all: those to a name of this server, and changes only from its own
+pages. Every answer tells the browser to load nothing from elsewhere."""
 
 import re
 from urllib.parse import urlsplit

@@ -37,7 +37,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 async def serve(identity: ViewerIdentity, serving: Serving) -> None:
-    """Until it is cancelled. Each line on standard input of a terminal prints another address that opens once."""
+    """Serve the page to one user until cancelled. Enter in the terminal prints another address."""
     believed = proxies.read(serving.proxies)
     user = OneUser(Viewer(identity))
     base = f"/{secrets.token_urlsafe(12)}"
@@ -109,7 +109,7 @@ class ServingMany(Struct, frozen=True, kw_only=True):
 
 
 async def serve_many(jobs: OfferedJobs, serving: ServingMany) -> None:
-    """Until it is cancelled."""
+    """Serve the page to many people until cancelled."""
     settings = PageSettings(
         base=serving.path.rstrip("/"),
         hosts=frozenset((*LOOPBACK, *(each.lower() for each in serving.hosts))),

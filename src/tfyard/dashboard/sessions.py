@@ -1,17 +1,12 @@
-"""Whose request it is: on loopback of the one user (`one_user.py`), in the cluster of many (`signing_in.py`)."""
+"""The user of a request: on loopback there is one (`one_user.py`), in the cluster many (`signing_in.py`)."""
 
 from typing import Protocol
 
 from aiohttp import web
 
 from tfyard.dashboard.viewer import Viewer
-from tfyard.errors import TfyardError
 
 COOKIE = "tfyard-dashboard"
-
-
-class Busy(TfyardError):
-    """The page serves as many people as it can."""
 
 
 class Sessions(Protocol):

@@ -103,7 +103,7 @@ def _chosen(request: web.Request) -> tuple[str, ...]:
 
 
 def _set(request: web.Request, answer: web.Response, name: str, value: str, **more: Any) -> None:
-    """Without a prefix from a proxy, the browser takes the path of the address as it sees it."""
+    """Set a cookie. Without a prefix from a proxy, the browser takes the path of the address as it sees it."""
     seen = as_seen(request, request.app[SETTINGS].proxies)
     path = f"{seen.prefix}{request.app[SETTINGS].base}/" if seen.prefix else ""
     is_secure = seen.scheme == "https"

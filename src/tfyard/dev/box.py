@@ -35,7 +35,8 @@ from tfyard.errors import TfyardError
 from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
-from tfyard.install.roles import OPERATOR_RULES, people_roles, rules
+from tfyard.install.roles import OPERATOR_RULES, SWEEP_ROLE, people_roles, rules, sweep_roles
+from tfyard.install.settings import Settings
 from tfyard.kube import Access, Client, kubeconfig, requests
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
@@ -209,15 +210,26 @@ async def install_operator(client: Client) -> None:
         await client.send(requests.apply(requests.CRDS.path(name=definition["metadata"]["name"]), definition))
     await crds.ready(client, install=True, wait=crds.PUBLICATION_TIMEOUT)
     resources = {"ClusterRole": requests.CLUSTER_ROLES, "ClusterRoleBinding": requests.CLUSTER_ROLE_BINDINGS}
-    for document in (*role_and_binding(), *people_roles()):
+    for document in (*role_and_binding(), *people_roles(), *sweep_roles(Settings(image="tfyard")), drivers()):
         path = resources[document["kind"]].path(name=document["metadata"]["name"])
         await client.send(requests.apply(path, document))
+
+
+def drivers() -> Manifest:
+    """The binding by which sweeps are driven in all namespaces. Elsewhere, administrators bind the role. Pure."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": SWEEP_ROLE},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": SWEEP_ROLE},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "system:serviceaccounts"}],
+    }
 
 
 def role_and_binding() -> tuple[Manifest, Manifest]:
     """Role and binding with the rules of an installation, for the operator's user. Pure."""
     api, metadata = f"{RBAC}/v1", {"name": BOX_OPERATOR}
-    allowed = rules([*OPERATOR_RULES, permissions.NODES])
+    allowed = rules([*OPERATOR_RULES, permissions.POD_LOGS, permissions.NODES])
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": BOX_OPERATOR}
     subject = {"apiGroup": RBAC, "kind": "User", "name": BOX_OPERATOR}
     return (

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.formats.metadata import DNS_LABEL
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.names import MAX_LABEL
 from tfyard.node import volumes
 
@@ -234,7 +235,7 @@ def _read(path: Path, kind: type[T]) -> T | None:
     """Content of a file; None if it is missing or was written by another version of tfyard."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, *CORRUPT_JSON):
         return None
 
 

@@ -3,9 +3,9 @@
 All problems are reported at once, each with its field path, and for a file also with line and column.
 """
 
-from .loading import Checked, check, is_config, is_job, is_job_file, load, split
+from .loading import Checked, check, is_config, is_job, is_job_file, is_sweep, load, split
 from .writing import Dumped, Version, dump, to_yaml
-from .yaml.source import Document, read, split_lines
+from .yaml.source import Document, locate, read, split_lines
 
 __all__ = [
     "Checked",
@@ -17,7 +17,9 @@ __all__ = [
     "is_config",
     "is_job",
     "is_job_file",
+    "is_sweep",
     "load",
+    "locate",
     "read",
     "split",
     "split_lines",

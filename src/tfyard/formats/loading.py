@@ -51,7 +51,7 @@ def is_job(data: object) -> bool:
     A kind such as `tfjob` in the wrong letter case counts, too, and so does a version of TFJob without a kind:
     skipping them would hide the mistake from the user.
     """
-    if not isinstance(data, dict) or is_config(data):
+    if not isinstance(data, dict) or is_config(data) or is_sweep(data):
         return False
     kind = data.get("kind")
     return str(kind).lower() == "tfjob" or (kind is None and data.get("apiVersion") in (None, *VERSIONS))
@@ -64,6 +64,13 @@ def is_job_file(data: object) -> bool:
 def is_config(data: object) -> bool:
     """Whether this is a config with `resources`, which render/resource_config reads."""
     return isinstance(data, dict) and "resources" in data and not {"apiVersion", "kind", "name"} & data.keys()
+
+
+def is_sweep(data: object) -> bool:
+    """Whether this is a sweep file, which formats/sweepfile reads: no job has the words `over` and `objective`."""
+    if not isinstance(data, dict) or {"apiVersion", "kind"} & data.keys():
+        return False
+    return bool({"over", "objective"} & data.keys())
 
 
 def split(document: Document) -> list[Document]:

@@ -5,13 +5,19 @@ grace period, without time to write its last checkpoint.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from tfyard.model.expansion import escape, expand
 
 SHELL = ["/bin/sh", "-c"]
+
+_SHELLS = re.compile(r"(.*/)?(ba|da|z|k)?sh")
+_SCRIPT_OPTION = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+_NAMING_OPTION = re.compile(r"[-+][a-zA-Z]*[oO]|--(rcfile|init-file)")
+"""Options of a shell after which a word belongs to them."""
+_HERE_DOCUMENT = re.compile(r"<<(?P<tabs>-?)(?!<)[ \t]*(['\"\\]?)(?P<word>[\w.-]+)\2")
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+|(?<=[\s;&|])\\\n|\\\n(?=[ \t])|\#[^\n]*)
@@ -43,6 +49,68 @@ _BUILTINS = {
 def command(line: str) -> list[str]:
     """The command of a container, escaped for the kubelet, so that the shell gets the line unchanged."""
     return [*SHELL, escape(with_exec(line))]
+
+
+def script_at(words: Sequence[str]) -> int | None:
+    """The position of the script, if these words run a shell with `-c`, as in `bash -o pipefail -c SCRIPT` or
+    `tini -- sh -c SCRIPT`."""
+    shell = next((at for at, word in enumerate(words) if _SHELLS.fullmatch(word)), len(words))
+    at, is_script = shell + 1, False
+    while at < len(words) and words[at][:1] in ("-", "+") and words[at] != "--":
+        is_script = is_script or _SCRIPT_OPTION.fullmatch(words[at]) is not None
+        at += 2 if _NAMING_OPTION.fullmatch(words[at]) else 1
+    at += words[at : at + 1] == ["--"]
+    return at if is_script and at < len(words) else None
+
+
+def quotation_at(script: str, at: int) -> str | None:
+    """The quotation mark that is open at this place of a script; empty: none is. None: quoting protects no text
+    there, because it is a comment, a here-document, or in backticks."""
+    opened, documents, position = list[str](), list[re.Match[str]](), 0
+    while position < at:
+        inner, mark = opened[-1] if opened else "", script[position]
+        if here := _HERE_DOCUMENT.match(script, position) if inner in _PLAIN else None:
+            documents.append(here)
+            position = here.end() - 1
+        elif mark == "\n" and documents and inner in (*_PLAIN, "#"):
+            position = max(_end_of(document, script, position) for document in documents) - 1
+            opened, documents = [each for each in opened if each != "#"], []
+        elif mark == "\\" and inner not in ("'", "#"):
+            position += 1
+        else:
+            _open_or_close(opened, mark, script[position - 1 : position])
+        position += 1
+    is_protected = position == at and not {"`", "#", "$'"} & {*opened}
+    return "".join(opened[-1:]).strip("(") if is_protected else None
+
+
+def _open_or_close(opened: list[str], mark: str, before: str) -> None:
+    """Changes the stack of what is open at a character of a script. In a substitution, quoting begins anew."""
+    inner = opened[-1] if opened else ""
+    if mark == _CLOSED_BY.get(inner):
+        opened.pop()
+    elif inner in ("'", "$'", "#"):
+        return
+    elif mark == "`" and mark in opened:
+        del opened[opened.index(mark) :]
+    elif mark in '"`' or (mark == "(" and (inner != '"' or before == "$")):
+        opened.append(mark)
+    elif mark == "'" and inner != '"':
+        opened.append("$'" if before == "$" else "'")
+    elif mark == "#" and inner != '"' and (not before.strip() or before in ";&|()`"):
+        opened.append(mark)
+
+
+_CLOSED_BY = {"'": "'", '"': '"', "(": ")", "`": "`", "$'": "'", "#": "\n"}
+_PLAIN = ("", "(")
+"""What is open where operators are read as such."""
+
+
+def _end_of(document: re.Match[str], script: str, start: int) -> int:
+    """Position after the last line of a here-document whose first line begins after `start`."""
+    tabs = r"\t*" if document["tabs"] else ""
+    last = re.compile(rf"^{tabs}{re.escape(document['word'])}$", re.MULTILINE).search(script, start + 1)
+    return last.end() if last else len(script)
 
 
 def with_exec(script: str) -> str:

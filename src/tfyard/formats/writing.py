@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SCHEMA_LINE = "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
 """First line of job files that tfyard writes, by which editors find the schema."""
+SWEEP_SCHEMA_LINE = SCHEMA_LINE.replace("jobfile", "sweepfile")
 
 Version = Literal["v1", "jobfile"]
 

@@ -30,6 +30,7 @@ def objects(settings: Settings) -> list[Manifest]:
         _service_account(settings),
         *roles.operator_roles(settings),
         *roles.people_roles(),
+        *roles.sweep_roles(settings),
         *([_config(settings)] if settings.cloud else []),
         _metrics_service(settings),
         *([_disruption_budget(settings)] if settings.replicas > 1 else []),

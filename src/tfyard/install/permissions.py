@@ -21,6 +21,10 @@ LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"),
 POD_EVENTS = Permission("", "events", ("list",))
 """Optional: without it, the status of a job does not say that volumes of its pods cannot be mounted."""
 
+POD_LOGS = Permission("", "pods", ("get",), "log")
+"""Optional, and granted only if it is asked for: by it the operator sees whether jobs with `stall` make progress.
+Whoever may read TFJobs sees the last line of one that stalls."""
+
 NODES = Permission("", "nodes", ("get",))
 """Optional, and cluster-wide: without it, no pod is deleted by force, because the operator cannot know whether the
 pod still runs."""

@@ -37,7 +37,7 @@ VIEW_RULES = (
         Permission("", resource, READ)
         for resource in ("configmaps", "events", "persistentvolumeclaims", "pods")
     ),
-    Permission("", "pods", ("get",), "log"),
+    permissions.POD_LOGS,
 )
 EDIT_RULES = (
     *VIEW_RULES,
@@ -48,13 +48,33 @@ EDIT_RULES = (
         for resource in ("configmaps", "persistentvolumeclaims", "pods")
     ),
     *(Permission("", "pods", OPEN, subresource) for subresource in ("exec", "portforward")),
+    Permission("", "serviceaccounts", ("create", "get")),
+    Permission("batch", "jobs", ("create", "delete", "get", "list")),
 )
-"""Permissions for submitting, reading logs, copying results and port-forwarding; none on Secrets."""
+"""Permissions for submitting, reading logs, copying results and port-forwarding; none on Secrets. A Job drives a
+sweep, under a ServiceAccount of its own."""
+SWEEP_ROLE = "tfyard-sweep"
+DRIVER_IMAGE = "tfyard.dev/driver-image"
+"""Annotation of this role: the image of the pods that drive sweeps."""
+SWEEP_RULES = (
+    Permission("kubeflow.org", "tfjobs", ("create", "get", "list", "patch")),
+    Permission("", "configmaps", ("get", "patch")),
+    Permission("", "pods", ("list",)),
+    permissions.POD_LOGS,
+    Permission("kueue.x-k8s.io", "workloads", ("list", "patch")),
+)
+"""Permissions of what drives a sweep: its trials, its state, the metrics in their logs. A trial that Kueue has
+admitted is stopped by its Workload."""
+SWEEP_READER = "tfyard-sweep-reader"
+SWEEP_READER_RULES = (Permission(RBAC, "clusterroles", ("get",), name=SWEEP_ROLE),)
+"""Everybody may read which image that is."""
 
 
 def operator_roles(settings: Settings) -> list[Manifest]:
     """One ClusterRole, or one Role per namespace, and a Role for the lease in the operator's namespace."""
     allowed = rules(OPERATOR_RULES)
+    if settings.read_logs:
+        allowed += rules([permissions.POD_LOGS])
     if settings.is_cluster_wide:
         allowed += rules([permissions.NODES])
         roles = [*_role("ClusterRole", NAME, "", allowed, settings.namespace)]
@@ -74,6 +94,24 @@ def people_roles() -> list[Manifest]:
         _cluster_role(VIEW, rules(VIEW_RULES), _aggregated("view")),
         _cluster_role(EDIT, rules(EDIT_RULES), _aggregated("edit", "admin")),
     ]
+
+
+def sweep_roles(settings: Settings) -> list[Manifest]:
+    """The role of what drives sweeps; administrators bind it, namespace by namespace. Its annotation names the
+    image, which all users of a cluster-wide installation may read."""
+    driver = _cluster_role(SWEEP_ROLE, rules(SWEEP_RULES), {})
+    driver["metadata"]["annotations"] = {DRIVER_IMAGE: settings.image}
+    if not settings.is_cluster_wide:
+        return [driver]
+    reader = _cluster_role(SWEEP_READER, rules(SWEEP_READER_RULES), {})
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": reader["metadata"],
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": SWEEP_READER},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"}],
+    }
+    return [driver, reader, binding]
 
 
 def rules(needed: Iterable[Permission]) -> list[Manifest]:

@@ -28,6 +28,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     cloud: str = ""
     """A key of `clouds.CONFIGS`; empty: no config file."""
     replicas: int = 1
+    read_logs: bool = False
+    """Whether the operator may read logs, for jobs with `stall`."""
     versions: tuple[str, ...] = SERVED
     """API versions of TFJob that the cluster serves."""
 

@@ -84,7 +84,7 @@ def _read(process: subprocess.Popen[bytes], limits: QuestionLimits, most: int) -
         return ProgramAnswer(bytes(out[:most]), "the answer is too long")
     with suppress(subprocess.TimeoutExpired):
         process.wait(LOOK_EVERY * 10)
-    said = errors.decode(errors="replace").strip()
+    message = errors.decode(errors="replace").strip()
     return ProgramAnswer(
-        bytes(out), "" if process.returncode == 0 else said or f"it ended with code {process.returncode}"
+        bytes(out), "" if process.returncode == 0 else message or f"it ended with code {process.returncode}"
     )

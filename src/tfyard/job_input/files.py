@@ -168,3 +168,22 @@ def _write_whole(path: "Path", text: str) -> None:
 def display_name(name: str) -> str:
     """A name as text that can be shown: the name of a file need not be valid UTF-8."""
     return "<stdin>" if name == "-" else name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+class SweepGiven(Usage):
+    """The file is a sweep file, where a job was expected. Commands that can run one catch this."""
+
+    def __init__(self, document: formats.Document, name: str) -> None:
+        job, shown = document.data.get("job"), display_name(name)
+        its_job = f"its job, {job}" if isinstance(job, str) and job.isprintable() else "its job"
+        super().__init__(
+            f"{shown} is a sweep file: give the file of {its_job}; `tfyard sweep {shown}` runs it"
+        )
+        self.document, self.file = document, name
+
+
+def refuse_sweep(documents: list[formats.Document], name: str) -> None:
+    """Raises SweepGiven if a sweep file is among the documents."""
+    sweep = next((document for document in documents if formats.is_sweep(document.data)), None)
+    if sweep is not None:
+        raise SweepGiven(sweep, name)

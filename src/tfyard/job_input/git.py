@@ -26,7 +26,9 @@ MOST_NAMED = 200
 """Changed files that are named; more are counted."""
 SETTINGS = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "core.pager=cat"),
-    *("color.ui=false", "diff.noprefix=false", "diff.mnemonicPrefix=false", "diff.relative=false"),
+    *("color.ui=false", "color.diff=false", "submodule.recurse=false", "apply.ignoreWhitespace=no"),
+    *("diff.noprefix=false", "diff.mnemonicPrefix=false", "diff.relative=false", "diff.context=3"),
+    *("diff.orderFile=/dev/null", "diff.suppressBlankEmpty=false"),
 )
 NONE: Mapping[str, str] = {}
 QUIET = {
@@ -43,13 +45,11 @@ DIFF = (
     *("--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/"),
 )
 STATUS = (
-    "status",
-    "--porcelain=v2",
-    "--branch",
-    "-z",
-    "--untracked-files=all",
-    "--ignore-submodules=untracked",
+    *("status", "--porcelain=v2", "-z", "--no-renames"),
+    *("--untracked-files=all", "--ignore-submodules=untracked"),
 )
+PLACE = ("rev-parse", "--show-toplevel", "--show-prefix", "HEAD")
+"""Asked first, because git knows it at once: the status may take too long, or fail."""
 NO_TREE = "not in a git tree"
 
 _STRANGE = re.compile(r'["\\\x00-\x1f\x7f]')
@@ -59,7 +59,7 @@ _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 class Uncommitted(Struct, frozen=True):
     path: str
     mark: str
-    """As of `git status --short`: M, A, D, ??, …"""
+    """The letters of `git status --short`: M, A, D, ??, …"""
     is_submodule: bool = False
 
     def __str__(self) -> str:
@@ -96,19 +96,20 @@ def read(folder: Path, limits: QuestionLimits) -> tuple[CodeState, str]:
     if not folder.is_dir():
         return CodeState(problem=f"{folder} is not a folder"), ""
     tree = GitTree(folder, limits)
-    where = tree.ask("rev-parse", "--show-toplevel", "--show-prefix")
-    root, _, prefix = where.out.decode(errors="replace").partition("\n")
-    if where.problem or not root:
+    where = tree.ask(*PLACE)
+    root, prefix, commit = [*where.out.decode(errors="replace").split("\n"), "", ""][:3]
+    if not root:
         return CodeState(problem=where.problem or NO_TREE), ""
     tree.folder = Path(root)
-    state = CodeState(root=root, folder=prefix.strip().rstrip("/"), remote=_remote(tree))
+    branch = tree.ask("symbolic-ref", "--quiet", "HEAD").out.decode(errors="replace").strip()
     answer = tree.ask(*STATUS)
-    headers, changes = _status(answer.out)
-    commit, branch = headers.get("oid", ""), headers.get("head", "")
-    state = replace(
-        state,
-        commit="" if commit.startswith("(") else commit,
-        branch="" if branch == "(detached)" else branch,
+    changes = _status(answer.out)
+    state = CodeState(
+        commit="" if where.problem else commit,
+        branch=branch.removeprefix("refs/heads/"),
+        remote=_remote(tree),
+        root=root,
+        folder=prefix.rstrip("/"),
         is_dirty=None if answer.problem and not changes else bool(changes),
         changed=tuple(_named(changes)),
         problem=answer.problem and f"not all changes are known: {answer.problem}",
@@ -197,23 +198,17 @@ def _sections(diff: ProgramAnswer) -> Iterator[tuple[str, bytes]]:
         yield head[len(head) // 2 + 1 :].removeprefix("b/"), diff.out[start:end]
 
 
-def _status(out: bytes) -> tuple[dict[str, str], list[Uncommitted]]:
-    """The headers and the changes of `git status --porcelain=v2 -z`."""
-    headers, changes = dict[str, str](), list[Uncommitted]()
-    fields = iter(out.decode("utf-8", "surrogateescape").split("\0")[:-1])  # the last one is empty, or cut
-    for field in fields:
+def _status(out: bytes) -> list[Uncommitted]:
+    """The changes of `git status --porcelain=v2 -z`."""
+    changes = list[Uncommitted]()
+    for field in out.decode("utf-8", "surrogateescape").split("\0")[:-1]:  # the last one is empty, or cut
         kind, _, rest = field.partition(" ")
-        if kind == "#":
-            name, _, text = rest.partition(" ")
-            headers[name.removeprefix("branch.")] = text
-        elif kind == "?":
+        if kind == "?":
             changes.append(Uncommitted(_printable(rest), "??"))
-        elif kind in "12u" and (words := rest.split(" ", {"1": 7, "2": 8, "u": 9}[kind])):
+        elif kind in "1u" and (words := rest.split(" ", 7 if kind == "1" else 9)):
             mark = words[0].replace(".", "").strip() or "M"
             changes.append(Uncommitted(_printable(words[-1]), mark[:2], words[1].startswith("S")))
-            if kind == "2":
-                changes.append(Uncommitted(_printable(next(fields, "")), "D"))  # where it was renamed from
-    return headers, changes
+    return changes
 
 
 def _printable(path: str) -> str:
@@ -235,7 +230,7 @@ def _remote(tree: GitTree) -> str:
 
 
 def _reason(errors: str) -> str:
-    """git's own words in one line."""
+    """The reason in git's own words, in one line."""
     if "not a git repository" in errors:
         return NO_TREE
     first = next(

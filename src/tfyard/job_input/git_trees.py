@@ -40,8 +40,8 @@ def difference(one: RecordedCode, other: RecordedCode, here: Path, *, colour: bo
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "objects").mkdir()
-        known = _told(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
-        apart = {"GIT_OBJECT_DIRECTORY": str(folder / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": known}
+        objects = _told(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+        apart = {"GIT_OBJECT_DIRECTORY": str(folder / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
         scratch = GitTree(tree.folder, limits, apart, MOST_READ)
         sides = [_written(scratch, code, folder / f"index-{turn}") for turn, code in enumerate((one, other))]
         return _told(
@@ -60,7 +60,11 @@ def checked_out(code: RecordedCode, at: Path) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".diff", encoding="utf-8", newline="") as file:
         file.write(code.diff)
         file.flush()
-        _told(GitTree(at, limits), "apply", "--index", "--whitespace=nowarn", file.name)
+        try:
+            _told(GitTree(at, limits), "apply", "--index", "--whitespace=nowarn", file.name)
+        except TfyardError:
+            tree.ask("worktree", "remove", "--force", str(at.absolute()))
+            raise
 
 
 def _written(tree: GitTree, code: RecordedCode, index: Path) -> str:

@@ -26,6 +26,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
 def from_documents(documents: list[formats.Document], name: str, *, uses_images: bool) -> Loaded:
     """The one job of a file's documents. `name`: of the file. `uses_images`: whether tasks run in their images."""
+    files.refuse_sweep(documents, name)
     jobs = [document for document in documents if formats.is_job(document.data)]
     file = Path.cwd() / "-" if name == "-" else Path(name).resolve()
     others = [d.data for d in documents if d not in jobs and isinstance(d.data, dict)]

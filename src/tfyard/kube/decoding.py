@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from tfyard.kube.errors import Undecodable
+from tfyard.model.corrupt_json import CORRUPT_JSON
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ _outlines = msgspec.json.Decoder(Outline)
 def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
     try:
         return _decode(decoder, data)
-    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except CORRUPT_JSON as problem:
         raise Undecodable(f"cannot decode the answer: {problem}", data) from problem
 
 

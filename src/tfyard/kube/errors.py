@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from tfyard.errors import TfyardError
+from tfyard.model.corrupt_json import CORRUPT_JSON
 
 
 class ErrorStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -143,7 +144,7 @@ def build_error(code: int, body: bytes, retry_after: str = "") -> KubeError:
     """The typed error of an answer. A proxy may answer in HTML, which then is the message."""
     try:
         status = _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except CORRUPT_JSON:
         status = ErrorStatus(message=body[:300].decode(errors="replace").strip())
     seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if retry_after.isdigit() else None
     return from_status(msgspec.structs.replace(status, code=code), seconds)

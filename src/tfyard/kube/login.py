@@ -16,6 +16,7 @@ import msgspec
 
 from tfyard.kube.errors import BadKubeconfig
 from tfyard.kube.kubeconfig import Access, ClusterEntry, Exec, material
+from tfyard.model.corrupt_json import CORRUPT_JSON
 
 EXEC_TIMEOUT = 60.0
 ACCEPT = "application/json, */*"
@@ -107,7 +108,7 @@ def plugin_status(plugin: Exec, output: bytes, code: int | None) -> ExecStatus:
         raise BadKubeconfig(f"{plugin.command} ended with {code}. {plugin.install_hint}".strip())
     try:
         return msgspec.json.decode(output, type=ExecCredential).status
-    except msgspec.DecodeError as problem:
+    except CORRUPT_JSON as problem:
         raise BadKubeconfig(f"{plugin.command} printed no ExecCredential: {problem}") from problem
 
 

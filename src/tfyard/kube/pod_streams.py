@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tfyard.kube.errors import ErrorStatus, Forbidden, KubeError, PortRefused, Refused, Unreachable
 from tfyard.kube.requests import PODS, Request, get
 from tfyard.kube.transport import Client, shut_down
+from tfyard.model.corrupt_json import CORRUPT_JSON
 
 if TYPE_CHECKING:
     from aiohttp import ClientWebSocketResponse
@@ -129,7 +130,7 @@ class RemoteProcess:
 def _exit_code(answer: bytes) -> int:
     try:
         status = _endings.decode(answer)
-    except msgspec.DecodeError:
+    except CORRUPT_JSON:
         raise ExecFailed(answer.decode(errors="replace")) from None
     causes = (status.details or {}).get("causes") or []
     codes = [str(cause.get("message")) for cause in causes if cause.get("reason") == "ExitCode"]

@@ -53,6 +53,8 @@ TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads")
 """Workloads of Kueue: one for each job that it queues."""
+QUEUE_VISIBILITY = Resource("visibility.kueue.x-k8s.io", "v1beta1", "localqueues")
+"""Kueue's own API server, which tells what waits in a queue, in its order."""
 
 
 class Patch(StrEnum):

@@ -12,6 +12,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
@@ -44,6 +45,7 @@ class SyncClient:
         """Path of the API's root: behind a proxy for several clusters, such as Rancher, it is not empty."""
         self._headers: Headers = ()
         self._connection: http.client.HTTPConnection | None = None
+        self._is_interrupted = False
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +57,13 @@ class SyncClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def interrupt(self) -> None:
+        """Called from another thread: what this client waits for fails at once, and it sends nothing more."""
+        self._is_interrupted, connection = True, self._connection
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):  # it is closed already
+                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
     @overload
     def send(self, request: Request) -> Any: ...
@@ -137,6 +146,8 @@ class SyncClient:
     def _open(self, request: Request) -> http.client.HTTPResponse:
         connection, sent = self._connect(), False
         try:
+            if self._is_interrupted:
+                raise ConnectionAbortedError("interrupted")
             if connection.sock is None:
                 connection.connect()
             sent = True

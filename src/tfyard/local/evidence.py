@@ -95,7 +95,9 @@ def _preparation(run: RunDirectory, task: TaskRecord) -> Preparation:
 def _log(run: RunDirectory, task: str, container: str = "") -> LogTail:
     """Log of the last start of the task's program, or of one of its other containers."""
     path = last_log(run, task, container)
-    return LogTail(tail(path, LOG_SIZE, LOG_LINES), _written(path)) if path else LogTail("")
+    if path is None:
+        return LogTail("")
+    return LogTail.of(tail(path, LOG_SIZE, LOG_LINES).split("\n"), _written(path))
 
 
 def _written(path: Path) -> datetime:

@@ -16,7 +16,7 @@ from tfyard.job_input.git_trees import RecordedCode, checked_out
 from tfyard.local import gpus, job_records, recording
 from tfyard.local.machine import base_env
 from tfyard.local.prepared import PreparedRun
-from tfyard.model import Job, Manifest, Role, tensorflow_container
+from tfyard.model import Job, Role, tensorflow_container
 from tfyard.overview.job_record import CodeState, Origin, Software
 from tfyard.overview.parameters import decisive_container, plain_env
 
@@ -27,18 +27,18 @@ MOST_NAMED = 10
 
 def exact(prepared: PreparedRun, run: RunDirectory) -> PreparedRun:
     """The repeated run with the recorded code, and with notes on what could not be the same."""
-    origin, diff, _ = job_records.origin(run, prepared.job)
+    origin, diff, problems = job_records.origin(run, prepared.job)
     state = origin.code
     asked = prepared.job.code
     if asked is not None and asked.kind != "folder":
         return _fetched(prepared, state, origin)
     if not state.commit:
-        why = state.problem or "it was not recorded"
+        why = state.problem or next(iter(problems), "it was not recorded")
         raise NotPossible(f"{run.name} cannot be repeated exactly: its code is unknown: {why}")
     at = _worktree(RecordedCode(label=run.name, state=state, diff=diff))
     notes = (
         f"the code is in {at}; `git -C {state.root} worktree remove --force {at.absolute()}` removes it",
-        *(f"not the same: {text}" for text in _different_code(state, at)),
+        *(f"not the same: {text}" for text in (*problems, *_different_code(state, at))),
         *_different(prepared, origin),
     )
     moved = _moved(prepared.job, Path(state.root), at.absolute())
@@ -88,19 +88,22 @@ def _role(role: Role, root: Path, at: Path) -> Role:
     container, spec = tensorflow_container(role.template), role.template.get("spec") or {}
     if not container:
         return role
-    changed: Manifest = {**container}
+    changed, folder = {**container}, Path(container.get("workingDir") or "").absolute()
     for word in ("command", "args"):
         if container.get(word):
-            changed[word] = [_word(str(each), root, at) for each in container[word]]
+            changed[word] = [_word(str(each), folder, root, at) for each in container[word]]
     if container.get("workingDir"):
         changed["workingDir"] = str(_at(Path(container["workingDir"]), root, at))
     containers = [changed if each is container else each for each in spec.get("containers") or ()]
     return replace(role, template={**role.template, "spec": {**spec, "containers": containers}})
 
 
-def _word(word: str, root: Path, at: Path) -> str:
-    moved = str(_at(Path(word), root, at)) if word.startswith(f"{root}{os.sep}") else word
-    return moved if Path(moved).exists() else word
+def _word(word: str, folder: Path, root: Path, at: Path) -> str:
+    """The word, unless it names a file of the tree by a path that the worktree does not change."""
+    if os.sep not in word or not (Path(word).is_absolute() or not folder.is_relative_to(root)):
+        return word
+    moved = _at(folder / word, root, at)
+    return str(moved) if moved.is_relative_to(at) and moved.exists() else word
 
 
 def _at(path: Path, root: Path, at: Path) -> Path:
@@ -116,6 +119,8 @@ def _at(path: Path, root: Path, at: Path) -> Path:
 
 
 def _different_code(state: CodeState, at: Path) -> Iterator[str]:
+    if state.problem:
+        yield state.problem
     yield from state.missing
     if (at / ".gitmodules").exists():
         yield f"submodules are not in it; `git -C {at} submodule update --init` gets them"

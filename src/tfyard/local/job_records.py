@@ -10,11 +10,12 @@ from tfyard.local import views
 from tfyard.local.recording import DIFF, FILE
 from tfyard.logs import devices
 from tfyard.model import Job
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.overview import attempts, job_record
 from tfyard.overview.job_record import JobRecord, Origin
 from tfyard.overview.parameters import command, parameters
 from tfyard.overview.record import RunRecord
-from tfyard.planner.leaders import leaders, leading_role
+from tfyard.planner.leaders import deciding_task
 
 HEAD = 256 << 10
 """Bytes of a log in which TensorFlow says its version and its devices."""
@@ -23,7 +24,7 @@ HEAD = 256 << 10
 def read(run: RunDirectory, record: RunRecord) -> JobRecord:
     """The record without metrics; `problems` names files that are missing or corrupt."""
     job = views.job_of(run)
-    known, diff, problems = origin(run, job)
+    recorded, diff, problems = origin(run, job)
     log = _first_lines(run, job)
     tried = views.attempts_of(run, record)
     return JobRecord(
@@ -35,8 +36,8 @@ def read(run: RunDirectory, record: RunRecord) -> JobRecord:
         message=record.message,
         started=record.started,
         ended=record.ended,
-        origin=known,
-        tensorflow=devices.tensorflow_version(log) or job_record.tensorflow_of(known.software),
+        origin=recorded,
+        tensorflow=devices.tensorflow_version(log) or job_record.tensorflow_of(recorded.software),
         devices=devices.devices(log),
         roles=job_record.roles(job, {}) if job else (),
         attempts=tuple(tried),
@@ -47,24 +48,34 @@ def read(run: RunDirectory, record: RunRecord) -> JobRecord:
     )
 
 
-def _diff(run: RunDirectory) -> str:
-    try:
-        return (run.path / DIFF).read_text(encoding="utf-8")
-    except (FileNotFoundError, UnicodeDecodeError):
-        return ""
-
-
 def origin(run: RunDirectory, job: Job | None) -> tuple[Origin, str, list[str]]:
     """What was recorded at the start of the run, with the diff; else what its job file tells."""
-    path = run.path / FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Origin), _diff(run), []
+        recorded = msgspec.json.decode((run.path / FILE).read_bytes(), type=Origin)
     except FileNotFoundError:
         why = "the run has no record of its code and packages"
-    except msgspec.DecodeError as error:
-        why = f"{_shown(path)} is corrupt ({error}), and is skipped"
-    known = Origin(command=command(job), parameters=parameters(job)) if job else Origin()
-    return known, "", [why]
+    except (*CORRUPT_JSON, OSError) as error:
+        why = _skipped(run.path / FILE, error)
+    else:
+        return recorded, *_diff(run.path / DIFF)
+    recorded = Origin(command=command(job), parameters=parameters(job)) if job else Origin()
+    return recorded, "", [why]
+
+
+def _diff(path: Path) -> tuple[str, list[str]]:
+    """The diff as it was written, line ends and all; and why it is missing."""
+    try:
+        return path.read_bytes().decode(), []
+    except FileNotFoundError:
+        return "", []
+    except (UnicodeDecodeError, OSError) as error:
+        return "", [_skipped(path, error)]
+
+
+def _skipped(path: Path, error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{_shown(path)} cannot be read ({error.strerror}), and is skipped"
+    return f"{_shown(path)} is corrupt ({error}), and is skipped"
 
 
 def _shown(path: Path) -> str:
@@ -74,8 +85,8 @@ def _shown(path: Path) -> str:
 
 def _first_lines(run: RunDirectory, job: Job | None) -> str:
     """The beginning of the log of the task that decides the job."""
-    role = leading_role(job) if job else None
-    logs = run.logs(f"{role.name.lower()}-{min(leaders(job))}") if job and role else []
+    task = deciding_task(job) if job else None
+    logs = run.logs(task.name) if task else []
     if not logs:
         return ""
     with logs[-1].open("rb") as file:

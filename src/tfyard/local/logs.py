@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from re import Pattern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import asdict, replace
 
@@ -14,7 +14,7 @@ from tfyard.logs import remarks
 from tfyard.logs.epochs import Epochs
 from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
 from tfyard.logs.readings import Reading, read_line, read_lines
-from tfyard.model import Ending, run_events
+from tfyard.model import Ending, LastLine, run_events
 from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
 from tfyard.node.logs import Found, LogFileFollower, SkippedLines, line_start, start_of_last
 from tfyard.node.logs import WrittenLines as FileLines
@@ -186,6 +186,13 @@ def _start(path: Path) -> Start:
     return Start(task, int(number) if number.isdigit() else 1, container=container)
 
 
+class Heard(NamedTuple):
+    """The last sign of life of a program: when, on the monotonic clock, and its last line."""
+
+    at: float
+    text: str = ""
+
+
 class RunLogReader:
     """The logs of a run's containers as they grow: lines and metrics as events. Metrics are also kept in the run's
     directory. `pattern`: the user's regex for metrics."""
@@ -202,6 +209,9 @@ class RunLogReader:
         self._for_screen = for_screen
         self._followers: dict[ContainerStarted, LogFileFollower] = {}
         self._times: dict[ContainerStarted, TimeIndex] = {}
+        self._heard: dict[ContainerStarted, Heard] = {}
+        self.heard_at = 0.0
+        """When a program last wrote something, on the monotonic clock, which stops while the machine sleeps."""
         self._noticed = 0.0
         self._epochs = Epochs()
         self._printing: set[str] = set()
@@ -211,6 +221,7 @@ class RunLogReader:
         self._epochs.forget(started.log_name)
         self._followers[started] = LogFileFollower(started.log_name, started.log, for_screen=self._for_screen)
         self._times[started] = TimeIndex(started.log)
+        self._heard[started] = Heard(time.monotonic())
         self._directory.attempt(self._times[started].begin)
 
     def begun(self, started: "ContainerStarted", line: bytes) -> None:
@@ -220,7 +231,8 @@ class RunLogReader:
 
     def close(self, started: "ContainerStarted") -> None:
         self._directory.attempt(self._times.pop(started).end)
-        self._emit(self._followers.pop(started).close())
+        self._emit(started, self._followers.pop(started).close())
+        self._heard.pop(started)
 
     def read(self) -> bool:
         """Reads some of the new lines; whether there are more."""
@@ -228,18 +240,45 @@ class RunLogReader:
             self._noticed = time.monotonic()
             for times in self._times.values():
                 self._directory.attempt(times.notice)
-        for follower in list(self._followers.values()):
-            self._emit(follower.read())
+        for started, follower in list(self._followers.items()):
+            self._emit(started, follower.read())
         return any(follower.is_behind for follower in self._followers.values())
+
+    def has_metrics(self, task: str) -> bool:
+        """Whether the task prints metrics."""
+        return task in self._printing
 
     def report(self, task: str, at: float, reading: Reading) -> None:
         """Takes a metric from a task's summaries, unless the task prints metrics: they would be the same."""
-        if task not in self._printing:
+        for started in self._heard:
+            if started.log_name.partition(".")[0] == task:
+                self._hear(started, self._heard[started].text)
+        if not self.has_metrics(task):
             self._directory.append("metrics.jsonl", row(task, reading, at))
             self._emit_metric(task, reading)
 
-    def _emit(self, parts: Iterable[Found]) -> None:
+    def last_line(self, uid: str, container: str) -> LastLine | None:
+        """The last line of a container that runs, or since when it has written nothing."""
+        for started, heard in self._heard.items():
+            if (started.uid, started.container) == (uid, container):
+                now, silence = datetime.now(UTC), timedelta(seconds=time.monotonic() - heard.at)
+                return LastLine(seen=now, at=now - silence, text=heard.text)
+        return None
+
+    def go_on(self) -> None:
+        """All programs were stopped for a while, and could write nothing."""
+        for started, heard in self._heard.items():
+            self._hear(started, heard.text)
+
+    def _hear(self, started: "ContainerStarted", text: str) -> None:
+        self.heard_at = time.monotonic()
+        self._heard[started] = Heard(self.heard_at, text)
+
+    def _emit(self, started: "ContainerStarted", parts: Iterable[Found]) -> None:
         for item in parts:
+            known = self._heard[started].text
+            text = known if isinstance(item, SkippedLines) else item.text.rpartition("\n")[2].strip()
+            self._hear(started, text or known)
             if isinstance(item, FileLines):
                 self._emit_lines(item)
             elif isinstance(item, SkippedLines):

@@ -3,10 +3,12 @@
 import asyncio
 import re
 import signal
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 from tfyard.backends.local.node import ContainerEnded, ContainerStarted, LineBegun, NodeEvent, PodWarning
 from tfyard.backends.local.run_directory import RunDirectory
@@ -19,12 +21,14 @@ from tfyard.local.machine import Machine
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.rehearsal import RESTART, Rehearsals
 from tfyard.local.settings import Rehearsal
-from tfyard.model import Decision, Event, Job, Manifest, Status, Task, preparations, run_events
+from tfyard.model import Decision, Event, Job, LastLine, Manifest, Status, Task, preparations, run_events
 from tfyard.node.logs import tail
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.cause import named
+from tfyard.overview.parameters import decisive_container
 from tfyard.overview.wording import on_this_machine, waiting
 from tfyard.planner import cleanup
+from tfyard.planner.leaders import deciding_task
 from tfyard.spine import reconcile
 
 READ_LOGS_EVERY = 0.1
@@ -64,9 +68,9 @@ class Loop:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
         self._store = LocalStore(directory, self._on_job_event, prepared.memory)
-        self._runner = LocalRunner(self.node, self._store, prepared.site, self._adapt)
         self._logs = RunLogReader(directory, watch, prepared.pattern, for_screen=for_screen)
-        self._event_files = EventFiles()
+        self._runner = LocalRunner(self.node, self._store, prepared.site, self._adapt, self._last_line)
+        self._event_files, self._began = EventFiles(), time.time()
         self._rehearsals = Rehearsals(self._runner, self._warn)
         self._steps = {step for role in self.job.roles for step in preparations(role.template)}
         """Init containers of which it was not yet said that tasks wait for them."""
@@ -90,6 +94,7 @@ class Loop:
         self.node.engine.signal_all(signal.SIGSTOP)
 
     def go_on(self) -> None:
+        self._logs.go_on()
         self.node.engine.signal_all(signal.SIGCONT)
 
     def restart(self, task: str) -> bool:
@@ -155,8 +160,12 @@ class Loop:
             self._watch(run_events.Note("info", waiting(names, left)))
 
     async def _read_logs(self) -> None:
+        heard = 0.0
         while True:
             is_behind = self._logs.read()
+            if heard != self._logs.heard_at and self.status.has("Stalled"):
+                self.node.change.set()
+            heard = self._logs.heard_at
             await asyncio.sleep(0 if is_behind else READ_LOGS_EVERY)
 
     async def _read_summaries(self) -> None:
@@ -166,10 +175,36 @@ class Loop:
             self._event_files.find({pid: tasks[uid] for pid, uid in self.node.sessions().items()})
             self._report_summaries()
 
+    def _search_summaries(self, task: str) -> None:
+        """Finds the summaries of a program that was too short for `_read_summaries`. If there are several tasks,
+        they are those of the one that decides the job: the others write none, or the same."""
+        deciding = deciding_task(self.job)
+        if deciding and deciding.name == task and not self._logs.has_metrics(task):
+            self._event_files.search(dict.fromkeys(self._folders()), self._began, task)
+
+    def _folders(self) -> Iterator[Path]:
+        """The folders in which a program may leave files: its working directory, volumes, those of its command."""
+        container, sources = decisive_container(self.job), self._machine.sources
+        words = (*(container.get("command") or ()), *(container.get("args") or ()))
+        values = (str(word).rpartition("=")[2] for word in words)
+        code = [str(self._machine.code.folder)] if self._machine.code else []
+        places = (
+            *code,
+            container.get("workingDir") or "",
+            *(each for each in values if each.startswith("/")),
+        )
+        yield from (Path(place) for place in places if place)
+        yield from (self._directory.work, sources.lasting, *sources.given.values())
+
     def _report_summaries(self, task: str | None = None) -> None:
         """Reports new metrics of all tasks, or the last ones of a task that has ended."""
         for metric in self._event_files.read(task):
             self._logs.report(*metric)
+
+    def _last_line(self, uid: str, container: str) -> LastLine | None:
+        """None for a task that the user starts in another terminal, where its lines are."""
+        is_attached = self._runner.tasks().get(uid) in self._machine.attached
+        return None if is_attached else self._logs.last_line(uid, container)
 
     def _adapt(self, pod: Manifest, task: Task) -> Manifest:
         return self._machine.attach(self._machine.adapted(pod, task), task, self.node)
@@ -208,6 +243,7 @@ class Loop:
             self._watch(run_events.Started(event.log_name, event.start, str(event.log)))
         elif isinstance(event, ContainerEnded):
             self._logs.close(event.started)
+            self._search_summaries(event.started.log_name)
             self._report_summaries(event.started.log_name)
             name, exit, why = event.started.log_name, event.exit, self._why_stopped(event)
             self._watch(run_events.Ended(name, exit.code, event.reason, exit.cpu, exit.peak, why))

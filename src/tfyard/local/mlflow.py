@@ -38,7 +38,7 @@ class RunAtMLflow:
             )
 
     async def begun(self) -> MLflow | None:
-        """As `look`, after a moment in which the server may answer."""
+        """The same as `look`, after a moment in which the server may answer."""
         await asyncio.to_thread(self._tracker.wait_for_run)
         return self.look()
 

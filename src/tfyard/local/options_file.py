@@ -12,6 +12,7 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.overview.fixes import GivenAs
 
 NAME = "asked.json"
@@ -70,7 +71,7 @@ def log_dir(run: RunDirectory) -> str:
 def _read(run: RunDirectory) -> OptionsSource | None:
     try:
         return msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, *CORRUPT_JSON):
         return None
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tfyard import formats, planner
 from tfyard.errors import TfyardError, Usage
 from tfyard.formats.pods import templates
+from tfyard.formats.sweepfile.filling import as_trial, filled
 from tfyard.job_input import files, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import adjusted
@@ -92,8 +93,10 @@ def _with_args_as_commands(job: Job) -> tuple[Job, list[str]]:
     roles = tuple(map(_with_args_as_command, job.roles))
     changed = [new for old, new in zip(job.roles, roles, strict=True) if old is not new]
     commands_of = {role.name.lower(): tensorflow_container(role.template)["command"] for role in changed}
-    said = [f"the args of {role} are its command: {shlex.join(words)}" for role, words in commands_of.items()]
-    return replace(job, roles=roles), said
+    changes = [
+        f"the args of {role} are its command: {shlex.join(words)}" for role, words in commands_of.items()
+    ]
+    return replace(job, roles=roles), changes
 
 
 def _with_args_as_command(role: Role) -> Role:
@@ -141,5 +144,9 @@ def _objects_of(file: str) -> list[Manifest]:
 def _adjusted(job: Job, asked: RunOptions) -> Job:
     """Job with the options, without what makes no sense on one machine (a queue's suspension)."""
     job = adjusted(job, asked)
+    if asked.trial is not None:
+        job = as_trial(job, asked.trial)
+    elif asked.values:
+        job = filled(job, asked.values)
     reported = MLflow(uri=job.mlflow.uri) if job.mlflow else None  # not in the run of a job on a cluster
     return replace(job, run_policy=replace(job.run_policy, suspend=False, managed_by=None), mlflow=reported)

@@ -27,8 +27,8 @@ from tfyard.local import gpus
 from tfyard.local.machine import Machine, memory
 from tfyard.local.prepared import PreparedRun
 from tfyard.model.secrecy import scrubbed
-from tfyard.overview.job_record import CodeState, MachineRecord, Origin, Software
-from tfyard.overview.parameters import command, decisive_container, parameters, plain_env
+from tfyard.overview.job_record import CodeState, MachineRecord, Origin, Software, told_software
+from tfyard.overview.parameters import command, decisive_container, parameters, plain_env, with_values
 
 T = TypeVar("T")
 FILE, DIFF = "record.json", "code.diff"
@@ -37,25 +37,8 @@ LONGEST = 10.0
 LONGEST_AFTER = 2.0
 """Seconds that the end of a run waits for them."""
 MOST_READ = 1 << 20
-
-_PACKAGES = r"""
-import json, os, platform, re, sys
-packages = {}
-for folder in sys.path[1:]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        continue
-    for name in names:
-        stem, _, kind = name.rpartition(".")
-        if kind in ("dist-info", "egg-info"):
-            package, _, version = stem.partition("-")
-            if kind == "egg-info":
-                version = version.partition("-py")[0]
-            packages.setdefault(re.sub("[-_.]+", "-", package).lower(), version)
-print(json.dumps({"python": platform.python_version(), "packages": packages}))
-"""
-"""Program for the interpreter of the tasks. The name of a package's folder has its version: no file is opened."""
+PACKAGES = Path(__file__).parents[1] / "render" / "scripts" / "packages.py"
+"""The script that also runs in pods. It is read as a file, because the import of render/ takes 10 ms."""
 
 
 @asynccontextmanager
@@ -100,7 +83,7 @@ async def _record(
         submitter=submitter(),
         at=datetime.now(UTC),
         command=command(prepared.job),
-        parameters=parameters(prepared.job, prepared.settings.variables),
+        parameters=_parameters(prepared),
         code=code,
         software=software,
         machine=this_machine(),
@@ -108,6 +91,12 @@ async def _record(
     directory.write(FILE, msgspec.json.format(msgspec.json.encode(origin)).decode(), private=True)
     if diff:
         directory.write(DIFF, diff, private=True)
+
+
+def _parameters(prepared: PreparedRun) -> dict[str, str]:
+    settings = prepared.settings
+    values = settings.trial.values if settings.trial else settings.values
+    return with_values(parameters(prepared.job, settings.variables), values)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -131,8 +120,25 @@ def _code(prepared: PreparedRun, machine: Machine, limits: QuestionLimits) -> tu
         return CodeState(remote=scrubbed(code.source)), ""
     if machine.code is not None:
         return git.read(machine.code.folder, limits)
-    asked = Path(decisive_container(prepared.job).get("workingDir") or "")
-    return git.read(asked if asked.is_absolute() and asked.is_dir() else prepared.file.parent, limits)
+    state, diff = CodeState(), ""
+    for folder in _code_folders(prepared):
+        state, diff = git.read(folder, limits)
+        if state.root:
+            break
+    return state, diff
+
+
+def _code_folders(prepared: PreparedRun) -> tuple[Path, Path]:
+    """The folders whose tree may be that of the code: the working directory, and the folder of the script, which
+    goes first if it is elsewhere."""
+    container = decisive_container(prepared.job)
+    directory = Path(container.get("workingDir") or "")
+    folder = (directory if directory.is_absolute() and directory.is_dir() else prepared.file.parent).resolve()
+    words = map(str, (*(container.get("command") or ()), *(container.get("args") or ())))
+    scripts = (folder / word for word in words if word.endswith(".py"))
+    # Path.is_file raises an error for a word that is too long for a name, such as a script of a shell
+    script = next((each for each in scripts if os.path.isfile(each)), folder / "none").resolve()  # noqa: PTH113
+    return (folder, script.parent) if script.is_relative_to(folder) else (script.parent, folder)
 
 
 def _software(prepared: PreparedRun, machine: Machine, limits: QuestionLimits) -> Software:
@@ -142,12 +148,10 @@ def _software(prepared: PreparedRun, machine: Machine, limits: QuestionLimits) -
 
 def software(python: str, env: Mapping[str, str], folder: Path, limits: QuestionLimits) -> Software:
     """The packages that programs of this interpreter have."""
-    answer = ask([python, "-c", _PACKAGES], env, folder, limits, MOST_READ)
-    try:
-        return msgspec.json.decode(answer.out, type=Software)
-    except msgspec.DecodeError:
-        last = answer.problem.strip().rpartition("\n")[2]
-        return Software(problem=f"{python} did not tell its packages: {last or 'no answer'}")
+    answer = ask([python, "-c", PACKAGES.read_text(encoding="utf-8")], env, folder, limits, MOST_READ)
+    last = answer.problem.strip().rpartition("\n")[2] or "no answer"
+    unknown = Software(problem=f"{python} did not tell its packages: {last}")
+    return told_software(answer.out.decode(errors="replace")) or unknown
 
 
 def this_machine() -> MachineRecord:

@@ -22,6 +22,7 @@ from tfyard.local.machine import machine, memory, shims
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run_control import SOCKET, Order, Reply, address
 from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_ins, unreachable_files
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.run_events import Ended, Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.record import Recorder, RunRecord
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tfyard.model import MLflow
 
 LOOK_EVERY = 0.05
-NO_ORDER = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
+NO_ORDER = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, *CORRUPT_JSON)
 """The client disconnected or sent no valid order."""
 
 
@@ -249,7 +250,8 @@ class Execution:
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
         mounts = {name: str(path.absolute()) for name, path in self.prepared.mounts.items()}
-        record = replace(self._recorder.record(self._loop.status, self.interrupts, ended), mounts=mounts)
+        record = self._recorder.record(self._loop.status, self.interrupts, ended)
+        record = replace(record, mounts=mounts, trial=self.prepared.settings.trial)
         self.directory.record(record)
         return record
 
@@ -276,7 +278,7 @@ async def listening(directory: Path, run: TakesOrders) -> AsyncIterator[None]:
 
 
 async def _listen(directory: Path, run: TakesOrders) -> None:
-    """Where sockets are not possible, the run continues without one, and `tfyard stop` says so."""
+    """The run continues without a socket where none is possible, and `tfyard stop` says so."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(*NO_ORDER, asyncio.CancelledError):  # at the end of the run

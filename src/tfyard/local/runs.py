@@ -148,6 +148,6 @@ def logs(name: str, task: str | None, say: Say = _silent) -> list[Path]:
     paths = run.logs(task)
     if paths:
         return paths
-    known = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
-    others = f" of {task}; it has those of {', '.join(known)}" if known else ""
+    names = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
+    others = f" of {task}; it has those of {', '.join(names)}" if names else ""
     raise Usage(f"{run.name} has no logs{others}")

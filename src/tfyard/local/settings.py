@@ -11,6 +11,7 @@ from tfyard.job_input import options
 from tfyard.job_input.options import JobOptions, pair
 from tfyard.model import Job
 from tfyard.model.spelling import did_you_mean
+from tfyard.model.sweep import TrialOf, Values
 
 SOURCE_VARIABLE = "TFYARD_SOURCE"
 
@@ -38,6 +39,10 @@ class RunOptions(JobOptions, frozen=True, kw_only=True):
     sources: dict[str, str] = field(default_factory=dict)
     """Name -> text of programs that are in no file of the user, such as a notebook's cell. The run keeps them in
     its directory, in the folder that the variable TFYARD_SOURCE names."""
+    trial: TrialOf | None = None
+    """The run is a trial of a sweep: the job gets these values, and its own folder in the volumes."""
+    values: Values = field(default_factory=dict)
+    """Values of parameters for a run that is no trial, such as those of the best one."""
 
     @property
     def job_file(self) -> Path:
@@ -89,9 +94,9 @@ def rehearsal(text: str, job: Job) -> Rehearsal:
 
 
 def task(name: str, job: Job, option: str) -> str:
-    known = [task.name for task in job.tasks()]
-    if name not in known:
-        raise Usage(f"{option} {name}: task not found; {did_you_mean(name, known)}")
+    names = [task.name for task in job.tasks()]
+    if name not in names:
+        raise Usage(f"{option} {name}: task not found; {did_you_mean(name, names)}")
     return name
 
 

@@ -76,7 +76,7 @@ def ignored(job: Job) -> Iterator[str]:
 
 def excess(job: Job, memory: int) -> Iterator[str]:
     """Warning if all tasks together may use more memory than this machine has."""
-    asked = sum(_memory(role.template) * role.replicas for role in job.roles)
+    asked = sum(memory_limit(role.template) * role.replicas for role in job.roles)
     if asked > memory:
         yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
 
@@ -124,7 +124,7 @@ def outputs(job: Job, mounted: dict[str, Path]) -> Iterator[tuple[str, Path]]:
         yield name, run_directory.HOME / "volumes" / directory
 
 
-def _memory(template: Manifest) -> float:
+def memory_limit(template: Manifest) -> float:
     """Bytes that the containers of a pod may use."""
     return sum(
         float(amount((container.get("resources") or {}).get("limits", {}).get("memory")) or 0)

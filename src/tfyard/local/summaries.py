@@ -33,8 +33,8 @@ def folder(run: RunDirectory, record: RunRecord, log_dir: str = "") -> Path:
     if log_dir and Path(log_dir).is_dir():
         return Path(log_dir).resolve()
     job = views.job_of(run)
-    asked = log_dir or (job.tensorboard.log_dir if job and job.tensorboard else "")
-    return locate(run, record, asked).resolve() if asked else _with_events(run, record)
+    directory = log_dir or (job.tensorboard.log_dir if job and job.tensorboard else "")
+    return locate(run, record, directory).resolve() if directory else _with_events(run, record)
 
 
 def _with_events(run: RunDirectory, record: RunRecord) -> Path:

@@ -42,6 +42,15 @@ def require_running(record: RunRecord, task: str) -> int:
     return pid
 
 
+def number_inside(pid: int) -> int:
+    """The number of a process as commands in its task see it, which may be in a PID namespace."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().split("\n")
+    except OSError:  # it has ended
+        return pid
+    return next((int(line.split()[-1]) for line in lines if line.startswith("NSpid:")), pid)
+
+
 def exec(record: RunRecord, task: str, argv: Sequence[str]) -> int:
     """Runs a command in a task with the standard streams of this process; returns its exit code."""
     return _run(require_running(record, task), argv)

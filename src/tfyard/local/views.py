@@ -16,6 +16,7 @@ from tfyard.local import runs
 from tfyard.local.tasks import is_below
 from tfyard.model import Event, Job, Status
 from tfyard.model.summary import RecordedEvent
+from tfyard.model.sweep import values_text
 from tfyard.node.log_times import SECOND, TimeIndex
 from tfyard.node.orphans import owner
 from tfyard.node.usage import ResourceUse, measure
@@ -33,7 +34,7 @@ def view(run: RunDirectory, record: RunRecord) -> JobView:
     summary = runs.summary(run, record)
     return JobView(
         summary=summary,
-        title=f"run of {record.job} on this machine",
+        title=_title(record),
         job=job,
         attempts=tuple(attempts_of(run, record)),
         failed=failed(seen, summary.status),
@@ -44,6 +45,13 @@ def view(run: RunDirectory, record: RunRecord) -> JobView:
             f"logs: {run.path / 'logs'}",
         ),
     )
+
+
+def _title(record: RunRecord) -> str:
+    trial = record.trial
+    if trial is None:
+        return f"run of {record.job} on this machine"
+    return f"trial {trial.number} of {trial.sweep} on this machine: {values_text(trial.values)}"
 
 
 def attempts_of(run: RunDirectory, record: RunRecord) -> list[Attempt]:

@@ -27,7 +27,7 @@ class Scalar(Struct, frozen=True):
     """A value of a metric."""
 
     at: float
-    """Seconds since 1970."""
+    """The time of the event, in seconds since 1970."""
     step: int
     tag: str
     value: float

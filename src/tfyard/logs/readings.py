@@ -24,7 +24,7 @@ _COLOUR = r"\x1b(?:\[[0-9;:]*m)?"
 LONGEST = 2_000
 """Maximum length of a line that is read: longer ones are data, not a report."""
 SAMPLE, MOST_LINES = 20, 1_000
-"""Of a flood, the last twentieth of each block is read; of any block, at most 1000 reports."""
+"""Part of each block that is read during a flood: its last twentieth; of any block, at most 1000 reports."""
 _WORDS = (*METRICS, "step", "epoch", "eta:", "%|")
 """Every line that is understood has one of these words."""
 COUNTS = ("step", "total", "epoch", "epochs")

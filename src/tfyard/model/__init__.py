@@ -4,7 +4,7 @@ Kubernetes words stay outside (`tfReplicaSpecs`), TensorFlow words are used insi
 Pod templates stay plain data, so that a field Kubernetes adds next year passes through untouched.
 """
 
-from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event, Outcome, Urgency
+from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event, LogLook, Outcome, Urgency
 from .job import (
     API_VERSION,
     CHIEF,
@@ -27,6 +27,8 @@ from .job import (
     RunPolicy,
     SchedulingPolicy,
     ServiceMode,
+    Stall,
+    StallReaction,
     SuccessPolicy,
     Task,
     TensorBoard,
@@ -52,6 +54,7 @@ from .status import (
 from .world import (
     END_AT_ONCE,
     Group,
+    LastLine,
     Observed,
     Obstacle,
     Phase,
@@ -96,6 +99,8 @@ __all__ = [
     "GangScheduler",
     "Group",
     "Job",
+    "LastLine",
+    "LogLook",
     "MLflow",
     "Manifest",
     "Observed",
@@ -115,6 +120,8 @@ __all__ = [
     "ServiceMode",
     "ServicePort",
     "ServiceSpec",
+    "Stall",
+    "StallReaction",
     "Status",
     "SuccessPolicy",
     "Task",

@@ -55,11 +55,20 @@ class Event(Struct, frozen=True):
     message: str
 
 
-Urgency = Literal["now", "soon", "at rest", "seldom"]
+class LogLook(Struct, frozen=True):
+    """A log whose last line the next decision needs."""
+
+    pod: str
+    uid: str
+    container: str
+
+
+Urgency = Literal["now", "soon", "later", "at rest", "seldom"]
 """When a status has to be written.
 
 now      before any action, because the status is the only place that remembers it
-soon     the job has started or runs: the next pass would conclude the same, but users want to see it
+soon     the job runs: the next pass would conclude the same, but users want to see it
+later    the job is new, as its state says from the start: most pods run within a moment, and one write tells both
 at rest  only counts have changed: one write for many pods
 seldom   counts of a job with failures have changed, or the reason why it waits: a write now and then
 """
@@ -72,6 +81,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     wake_after: float | None = None
     """Seconds until the decision changes without any change in the world; None: never."""
     urgency: Urgency = "now"
+    look: LogLook | None = None
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ CleanPolicy = Literal["All", "Running", "None"]
 SuccessPolicy = Literal["", "AllWorkers"]
 ServiceMode = Literal["shared", "per-replica", "none"]
 Dialect = Literal["tf2", "kubeflow", "tf1"]
+StallReaction = Literal["report", "restart"]
 GangScheduler = Literal["core", "volcano", "scheduler-plugins"]
 
 
@@ -63,6 +64,13 @@ class SchedulingPolicy(Struct, frozen=True, kw_only=True):
     timeout: int | None = None
 
 
+class Stall(Struct, frozen=True, kw_only=True):
+    """How long the tasks that decide may write no line, and what happens then."""
+
+    after: int
+    then: StallReaction = "report"
+
+
 class RunPolicy(Struct, frozen=True, kw_only=True):
     """How the job runs and ends. All durations are in seconds."""
 
@@ -75,6 +83,10 @@ class RunPolicy(Struct, frozen=True, kw_only=True):
     scheduling: SchedulingPolicy | None = None
     evaluator_grace: int = 0
     """How long evaluators may run after the job has succeeded, to evaluate the last checkpoint."""
+    keeps_pods: bool = False
+    """Suspending the job ends its pods in place, because deleting them would delete their logs."""
+    stall: Stall | None = None
+    """None: nobody watches whether the job makes progress."""
 
 
 class TensorBoard(Struct, frozen=True, kw_only=True):

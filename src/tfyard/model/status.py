@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from .job import Dialect, GangScheduler, ServiceMode
 
 ConditionType = Literal[
-    "Created", "Running", "Restarting", "Succeeded", "Failed", "Suspended", "Blocked", "Waiting"
+    "Created", "Running", "Restarting", "Succeeded", "Failed", "Suspended", "Blocked", "Waiting", "Stalled"
 ]
 NAME_TAKEN: Final = "NameTaken"
 """Reason of the condition Blocked: other objects have names that the job needs."""
@@ -76,7 +76,7 @@ class Disruption(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
     recovered: Time | None = None
     """When all tasks ran again; None: not yet, or all were started again."""
     restarted: bool = False
-    """All tasks were started again because of it. What fails from then on fails by itself."""
+    """Whether all tasks were started again because of the disruption. What fails from then on fails by itself."""
     restarts: dict[str, int] = {}
     """Task -> its restarts in place that counted already; only of tasks that had some."""
     forgiven: tuple[str, ...] = ()

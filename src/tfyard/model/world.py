@@ -25,7 +25,7 @@ class Wait(Struct, frozen=True, gc=False):
     """Empty if no component has reported one."""
     since: datetime | None = None
     failed: bool = False
-    """What it waits for was tried, and failed: more time alone will not change that."""
+    """Whether the pod waits for something that was tried and failed: more time alone will not change that."""
 
 
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
@@ -40,7 +40,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """How the program ended for good, where the phase does not show it because other containers still run or have
     failed; empty: the phase shows it."""
     asked_to_stop: bool = False
-    """The pod was deleted before its program ended, so the exit code says nothing about the program."""
+    """The pod was deleted, or ended in place by a suspension, before its program ended: the exit code says nothing
+    about the program."""
     ready: bool = False
     exit_code: int | None = None
     failed_init: str = ""
@@ -52,7 +53,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     run_ended: datetime | None = None
     """Start and end of the run that exit code, message and reason describe: the last one that ended."""
     running_since: datetime | None = None
-    """Start of the current run of a program that was restarted in place; None: not restarted, or not running."""
+    """Start of the program's current run; None: it does not run."""
     wait: Wait | None = None
     """What keeps the pod from running; None: nothing, or not known."""
     restarts: int = 0
@@ -116,11 +117,24 @@ class ServicePort(Struct, frozen=True, rename="camel", gc=False):
 
 
 class ServiceSpec(Struct, frozen=True, rename="camel", gc=False):
-    """What of a Service decides which tasks it names, and when."""
+    """The fields of a Service that decide which tasks it names, and when."""
 
     selector: dict[str, str] = {}
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready_addresses: bool = False
+
+
+class LastLine(Struct, frozen=True, kw_only=True):
+    """The last line of a task's log, as it was when somebody looked."""
+
+    seen: datetime
+    """When that was."""
+    at: datetime | None = None
+    """When it was written, or else since when the program is known to have written nothing; None: unknown."""
+    text: str = ""
+    """Empty if there is no line."""
+    problem: Literal["", "forbidden", "unreadable"] = ""
+    """Why this look has found nothing; empty: it has not failed."""
 
 
 class Observed(Struct, frozen=True, kw_only=True):
@@ -131,7 +145,11 @@ class Observed(Struct, frozen=True, kw_only=True):
     group: Group | None = None
     services: dict[str, ServiceSpec] = {}
     """The job's Services by name; where they cannot be edited, none."""
+    lines: dict[str, LastLine] = {}
+    """Uid of a pod -> the last look at its log; only of tasks that decide, in jobs that ask for it."""
     obstacles: tuple[Obstacle, ...] = ()
     namesake: str = ""
     """Resource of another job with the same name in the namespace; that job has the names that this one needs."""
     deleting: bool = False
+    begun: datetime | None = None
+    """When the job was first seen, while no stored status says it: the first one is written a little later."""

@@ -39,7 +39,7 @@ class WrittenLines(Struct, frozen=True):
     source: str
     text: str
     is_flood: bool = False
-    """More than BEHIND bytes were unread."""
+    """Whether more than BEHIND bytes were unread."""
 
 
 class UnfinishedLine(Struct, frozen=True):

@@ -56,7 +56,7 @@ class Exit(Struct, frozen=True):
     is_lost: bool = False
     """Whether it ended with its supervisor, by no fault of its own."""
     is_out_of_memory: bool = False
-    """Whether it was killed because it took more memory than it may."""
+    """Whether the process was killed because it took more memory than its limit."""
 
 
 class SupervisorLost(TfyardError):

@@ -28,7 +28,7 @@ def is_typed() -> bool:
 
 
 def is_waiting() -> bool:
-    """Whether something was piped in, and nobody has read it."""
+    """Whether something was piped in, and no task has read it."""
     try:
         kind = os.fstat(0)
         if stat.S_ISREG(kind.st_mode):

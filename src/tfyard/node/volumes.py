@@ -27,7 +27,7 @@ CHECKS |= {"BlockDevice": (stat.S_ISBLK, "block device")}
 
 
 class VolumeError(TfyardError):
-    """A volume cannot be mounted, now; the message is a kubelet's."""
+    """A volume cannot be mounted at the moment; the message is in a kubelet's words."""
 
 
 class Sources(Protocol):

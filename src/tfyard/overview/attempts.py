@@ -44,6 +44,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, int, bool, int]:
         return self.task, self.attempt, not self.container, self.restart
 
+    @property
+    def number(self) -> str:
+        """`2` in its second pod; `2.1` after a restart in that pod."""
+        return f"{self.attempt}.{self.restart}" if self.restart else str(self.attempt)
+
 
 def remembered(status: Status) -> list[Attempt]:
     """Failed attempts from the status of the job: their pods may be gone."""
@@ -74,11 +79,11 @@ def failed(seen: Iterable[Attempt], status: Status) -> tuple[str, ...]:
 
 def gone(job: Job, status: Status, known: Iterable[Attempt]) -> list[Attempt]:
     """Attempts of an ended job whose pods are gone, as far as its status tells of them."""
-    told, keys = fates(job, status), {each.key for each in known}
+    ends_by_key, keys = fates(job, status), {each.key for each in known}
     of_tasks = [
-        Attempt(task=task.name, attempt=_replaced(status, task) + 1, state=told[task.name])
+        Attempt(task=task.name, attempt=_replaced(status, task) + 1, state=ends_by_key[task.name])
         for task in job.tasks()
-        if task.name in told
+        if task.name in ends_by_key
     ]
     return [each for each in of_tasks if each.key not in keys]
 
@@ -105,7 +110,7 @@ def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:
     began = None if attempt.container else attempt.started
     return (
         attempt.task,
-        f"{attempt.attempt}.{attempt.restart}" if attempt.restart else str(attempt.attempt),
+        attempt.number,
         attempt.state,
         _between(attempt.created, attempt.scheduled or began or end),
         _between(attempt.scheduled, began or end),
@@ -131,8 +136,8 @@ def gpus(role: Role) -> float:
 def cpus(role: Role) -> float:
     """Cores per task of this role: those that it asks for, else its limit."""
     resources = tensorflow_container(role.template).get("resources") or {}
-    asked, most = ((resources.get(kind) or {}).get("cpu") for kind in ("requests", "limits"))
-    return float(amount(asked if asked is not None else most or 0) or 0)
+    request, most = ((resources.get(kind) or {}).get("cpu") for kind in ("requests", "limits"))
+    return float(amount(request if request is not None else most or 0) or 0)
 
 
 def gpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | None:

@@ -27,7 +27,7 @@ class BestValue(Struct, frozen=True, kw_only=True):
     at: int | None = None
     """Step or epoch of the last value."""
     best: float | None = None
-    """None: it is not known whether more or less is better, or no value is a number."""
+    """The value is None if it is not known whether more or less is better, or if no value is a number."""
     best_at: int | None = None
     unit: str = "step"
     """What `at` and `best_at` count: step or epoch."""

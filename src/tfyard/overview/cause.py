@@ -42,10 +42,10 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 def named(tasks: Iterable[str]) -> str:
     """Tasks in words, such as: worker-0, worker-1 and 62 more."""
-    known = list(dict.fromkeys(tasks))
-    if len(known) <= NAMED_TASKS:
-        return " and ".join(filter(None, (", ".join(known[:-1]), *known[-1:])))
-    return f"{', '.join(known[:2])} and {len(known) - 2} more"
+    names = list(dict.fromkeys(tasks))
+    if len(names) <= NAMED_TASKS:
+        return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return f"{', '.join(names[:2])} and {len(names) - 2} more"
 
 
 def with_tasks(sentence: str, tasks: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from tfyard.overview.best_values import BestValue, best_values
 from tfyard.overview.job_record import UNKNOWN, JobRecord, RoleRecord
 from tfyard.overview.metrics import Point
 from tfyard.overview.progress import Progress
-from tfyard.overview.wording import duration, size
+from tfyard.overview.wording import duration, hours, size
 
 Row = tuple[str, ...]
 """A name, and a cell for each job."""
@@ -32,13 +32,13 @@ class Difference(Struct, frozen=True):
     """parameters, code, packages, image, roles or machine."""
     name: str
     values: tuple[str, ...]
-    """One for each job; empty: the job has none."""
+    """The value of each job, which is empty if the job has none."""
 
 
 class ComparedMetric(Struct, frozen=True):
     name: str
     values: tuple[BestValue | None, ...]
-    """One for each job; None: it did not report the metric."""
+    """The values of each job, which are None if the job did not report the metric."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -47,11 +47,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...]
     jobs: tuple[ComparedJob, ...]
     facts: tuple[Row, ...]
-    """State, times and costs."""
+    """The state, the times and the costs of each job."""
     differences: tuple[Difference, ...]
     metrics: tuple[ComparedMetric, ...]
     notes: tuple[str, ...]
-    """What is not known of a job, and why."""
+    """Each note says what is not known of a job, and why."""
 
 
 def compare(jobs: Sequence[ComparedJob], now: datetime) -> Comparison:
@@ -75,7 +75,7 @@ def _took(record: JobRecord, now: datetime) -> str:
 
 
 def _cpu(record: JobRecord, _now: datetime) -> str:
-    return "" if record.cpu_hours is None else f"{record.cpu_hours:.3g} {record.cpu_is}"
+    return "" if record.cpu_hours is None else f"{hours(record.cpu_hours)} {record.cpu_is}"
 
 
 _FACTS: dict[str, Callable[[JobRecord, datetime], str]] = {
@@ -85,7 +85,7 @@ _FACTS: dict[str, Callable[[JobRecord, datetime], str]] = {
     "took": _took,
     "restarts": lambda record, _: str(max(0, len(record.attempts) - len({e.task for e in record.attempts}))),
     "CPU hours": _cpu,
-    "GPU hours": lambda record, _: "" if record.gpu_hours is None else f"{record.gpu_hours:.3g}",
+    "GPU hours": lambda record, _: "" if record.gpu_hours is None else hours(record.gpu_hours),
 }
 
 
@@ -93,11 +93,11 @@ _FACTS: dict[str, Callable[[JobRecord, datetime], str]] = {
 
 
 def _differences(jobs: Sequence[ComparedJob]) -> Iterator[Difference]:
-    known = [dict(told(job)) for job in jobs]
-    keys = dict.fromkeys(key for facts in known for key in facts)
+    facts_of_jobs = [dict(told(job)) for job in jobs]
+    keys = dict.fromkeys(key for facts in facts_of_jobs for key in facts)
     has_other_parameters = False
     for section, name in sorted(keys, key=lambda key: _SECTIONS.index(key[0])):
-        values = tuple(_value(facts, section, name) for facts in known)
+        values = tuple(_value(facts, section, name) for facts in facts_of_jobs)
         if len({value for value in values if value != UNKNOWN}) < 2 or (
             section == "command" and has_other_parameters
         ):
@@ -123,7 +123,8 @@ def told(job: ComparedJob) -> Iterator[tuple[tuple[str, str], str]]:
     yield from ((("code", name), value) for name, value in _code(job))
     yield from ((("packages", name), value) for name, value in _packages(record))
     for role in record.roles:
-        yield ("image", role.name.lower()), role.image
+        is_named_by_digest = bool(role.digest) and "@" in role.image  # as by `rerun --exact`
+        yield ("image", role.name.lower()), UNKNOWN if is_named_by_digest else role.image
         yield ("image", f"{role.name.lower()} digest"), role.digest or UNKNOWN
     for role in record.roles:
         yield from ((("roles", f"{role.name.lower()} {what}"), value) for what, value in _role(role))
@@ -142,6 +143,8 @@ def _code(job: ComparedJob) -> Iterator[tuple[str, str]]:
 def _uncommitted(job: ComparedJob) -> str:
     """The size of the diff, and a hash that tells it from others of that size."""
     code = job.record.origin.code
+    if code.is_dirty is None and code.problem:
+        return UNKNOWN
     if not code.is_dirty:
         return "nothing"
     lines = job.record.diff.splitlines()
@@ -186,9 +189,11 @@ def _machine(record: JobRecord) -> Iterator[tuple[str, str]]:
 
 
 def _metrics(jobs: Sequence[ComparedJob]) -> Iterator[ComparedMetric]:
-    known = [{_metric(each.name, each.task): each for each in best_values(job.points)} for job in jobs]
-    for name in dict.fromkeys(name for values in known for name in values):
-        yield ComparedMetric(name, tuple(values.get(name) for values in known))
+    values_of_jobs = [
+        {_metric(each.name, each.task): each for each in best_values(job.points)} for job in jobs
+    ]
+    for name in dict.fromkeys(name for values in values_of_jobs for name in values):
+        yield ComparedMetric(name, tuple(values.get(name) for values in values_of_jobs))
 
 
 def _metric(name: str, task: str) -> str:
@@ -202,13 +207,13 @@ def progress(job: ComparedJob) -> Progress:
 
 def curves(comparison: Comparison) -> dict[str, list[tuple[str, list[tuple[int, float]]]]]:
     """Metric -> the curves of the jobs that have one, with their labels."""
-    found: dict[str, list[tuple[str, list[tuple[int, float]]]]] = {}
+    curves: dict[str, list[tuple[str, list[tuple[int, float]]]]] = {}
     for job in comparison.jobs:
         for (task, name), points in progress(job).history.items():
             finite = [(x, y) for x, y in points if math.isfinite(y)]
             if len(finite) > 1:
-                found.setdefault(_metric(name, task), []).append((job.label, finite))
-    return found
+                curves.setdefault(_metric(name, task), []).append((job.label, finite))
+    return curves
 
 
 def _notes(jobs: Sequence[ComparedJob]) -> Iterator[str]:

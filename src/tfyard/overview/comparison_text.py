@@ -55,21 +55,21 @@ def record_lines(job: ComparedJob, now: datetime) -> list[str]:
         for (section, name), value in told(job)
         if value not in ("", UNKNOWN) and (section != "packages" or name in ("python", "tensorflow"))
     ]
-    made = [*(("job", row) for row in alone.facts if row[1]), *shown]
-    made += [("metrics", row) for each in alone.metrics for row in _metric_rows(each)]
+    rows_of_job = [*(("job", row) for row in alone.facts if row[1]), *shown]
+    rows_of_job += [("metrics", row) for each in alone.metrics for row in _metric_rows(each)]
     notes = [f"note: {note.removeprefix(f'{job.label}: ')}" for note in alone.notes]
-    return [*columns([("", "", job.label), *_sections(made)]), *([""] if notes else []), *notes]
+    return [*columns([("", "", job.label), *_sections(rows_of_job)]), *([""] if notes else []), *notes]
 
 
 def _sections(rows: Iterable[tuple[str, Row]]) -> list[Row]:
-    made, before = list[Row](), "job"
+    cells_by_section, before = list[Row](), "job"
     for section, row in rows:
         if section != before:
-            made.append(())
+            cells_by_section.append(())
         cells = (_cut(cell) for cell in row)
-        made.append((section if section != before and section != "job" else "", *cells))
+        cells_by_section.append((section if section != before and section != "job" else "", *cells))
         before = section
-    return made
+    return cells_by_section
 
 
 def csv(comparison: Comparison) -> str:

@@ -8,6 +8,13 @@ from msgspec import Struct
 Points = Sequence[tuple[float, float]]
 
 
+class Curve(Struct, frozen=True):
+    name: str
+    unit: str
+    """Unit of the x axis, as in `step`."""
+    points: list[tuple[int, float]]
+
+
 class CurveBox(Struct, frozen=True):
     """The part of a picture that a curve fills."""
 
@@ -18,7 +25,7 @@ class CurveBox(Struct, frozen=True):
 
 
 def finite(points: Points) -> list[tuple[float, float]]:
-    """Without nan and inf, which have no place in a picture."""
+    """The points without nan and inf, which have no place in a picture."""
     return [(x, y) for x, y in points if math.isfinite(y)]
 
 

@@ -1,9 +1,9 @@
 """All that is known of one job, in a cluster or on this machine: its causes are concluded from this."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,7 @@ from tfyard.views.objects import (
     NetworkPolicy,
     NodeView,
     ObjectReference,
+    PendingWorkload,
     QueuedWorkload,
     Quota,
     Slice,
@@ -32,6 +33,9 @@ from tfyard.views.program import conclude
 T = TypeVar("T")
 _PROGRAM = r"\bpython[\d.]*(?: -[a-zA-Z]+)* (?:\./)?((?:[\w-]+/)+[\w-]+)\.py\b"
 """A program in a folder of the code, as a command names it."""
+
+LONGEST_LINE = 2000
+"""Characters of a line of a log in which causes are looked for."""
 
 
 class Unreadable(Struct, frozen=True):
@@ -52,6 +56,11 @@ class LogTail(Struct, frozen=True):
 
     text: str
     at: datetime | None = None
+
+    @classmethod
+    def of(cls, lines: Iterable[str], at: datetime | None) -> Self:
+        """Long lines are cut: looking for causes in one of 64 KiB takes minutes."""
+        return cls("\n".join(line[:LONGEST_LINE] for line in lines), at)
 
 
 class End(Struct, frozen=True, kw_only=True):
@@ -98,7 +107,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Folder of the job's own code, in its containers or on this machine; empty: the code is in the image."""
     created: datetime | None = None
     deleted: datetime | None = None
-    """When its deletion was asked for."""
+    """When the deletion of the job was asked for."""
     finalizers: tuple[str, ...] = ()
     generation: int = 0
     uid: str = ""
@@ -138,6 +147,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     policies: tuple[NetworkPolicy, ...] | Unreadable = NOT_ASKED
     workloads: tuple[QueuedWorkload, ...] | Unreadable = NOT_ASKED
     """Workloads of Kueue, for jobs with a queue."""
+    pending: tuple[PendingWorkload, ...] | Unreadable = NOT_ASKED
+    """All Workloads that wait in the job's queue; few users may ask for them, and no old Kueue can tell."""
 
     @property
     def tasks(self) -> tuple[PodDetails, ...]:
@@ -182,6 +193,12 @@ class Evidence(Struct, frozen=True, kw_only=True):
             counted = self.status.replica_statuses.values()
             return sum(role.active for role in counted), sum(role.succeeded for role in counted)
         return len(self.running), sum(conclude(pod).outcome == "Succeeded" for pod in self.tasks)
+
+    @property
+    def stacks(self) -> str:
+        """The command that shows what the programs are doing."""
+        where = f" -n {self.namespace}" if self.namespace else ""
+        return f"tfyard why {self.name}{where} --stacks"
 
     def warnings(self, pod: PodDetails, *reasons: str) -> list[EventView]:
         """Warnings about a pod that are newer than its last change, the newest first."""

@@ -67,7 +67,7 @@ _FIELDS: Mapping[str, Callable[[str], str]] = {
 
 
 def spoken(fix: str, given_as: GivenAs) -> str:
-    """A fix about words of the job file, for somebody who gave something else."""
+    """A fix about words of the job file, in the words of what the user gave: a script, a TFJob."""
     return fix if given_as == "job-file" else re.sub(_CLAUSE, lambda match: _clause(match[1], given_as), fix)
 
 

@@ -7,6 +7,7 @@ python -m tfyard.overview.job_record > schemas/record.json
 """
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
@@ -15,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.model import Job, Role, tensorflow_container
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.quantity import amount
 from tfyard.overview.attempts import Attempt, gpus
 from tfyard.overview.best_values import BestValue
@@ -33,15 +35,17 @@ TENSORFLOW = (
     "tensorflow-macos",
 )
 """Packages that are TensorFlow."""
+TOLD_PACKAGES = "packages: "
+_COMMIT = re.compile(r"^commit: ([0-9a-f]{40,64})$", re.MULTILINE)
 
 
 class CodeState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The code of a job as git knows it."""
 
     commit: str = ""
-    """Empty: unknown, or the tree has no commit yet."""
+    """The commit is empty if it is unknown, or if the tree has none yet."""
     branch: str = ""
-    """Empty: the head is detached."""
+    """The branch is empty if the head is detached."""
     remote: str = ""
     """Address from which the code comes, without credentials."""
     root: str = ""
@@ -58,12 +62,12 @@ class CodeState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Software(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the tasks ran with."""
+    """Python and the packages with which the tasks ran."""
 
     python: str = ""
     packages: dict[str, str] = {}
     problem: str = ""
-    """Why it is not known."""
+    """Why the packages are not known."""
 
 
 class MachineRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,7 +77,7 @@ class MachineRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     system: str = ""
     cpus: int = 0
     memory: int = 0
-    """Bytes."""
+    """The memory is counted in bytes."""
     gpus: tuple[str, ...] = ()
 
 
@@ -89,26 +93,26 @@ class Origin(Struct, frozen=True, kw_only=True):
     parameters: dict[str, str] = {}
     code: CodeState = CodeState()
     software: Software | None = None
-    """None: the client does not know what the tasks run with."""
+    """A script of tfyard's in the pods of a job on a cluster tells it; it is None where there is none."""
     machine: MachineRecord | None = None
-    """None: the job runs on a cluster."""
+    """The value is None if the job runs on a cluster."""
 
 
 class RoleRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one role asked for."""
+    """The resources and the image that one role asked for."""
 
     name: str
     tasks: int
     image: str = ""
     digest: str = ""
-    """The image as the kubelet reported it; empty: unknown."""
+    """The image as the kubelet reported it; it is empty if that is unknown."""
     cpu: str = ""
     memory: str = ""
     gpus: float = 0.0
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
-    """All that is known of a job, after its end or during it."""
+    """Everything that is known of a job, during it or after its end."""
 
     name: str
     job: str
@@ -139,7 +143,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long the job took; None: it has not ended."""
+        """The time that the job took; it is None if the job has not ended."""
         return (self.ended - self.started).total_seconds() if self.started and self.ended else None
 
 
@@ -150,14 +154,14 @@ def roles(job: Job, digests: dict[str, str]) -> tuple[RoleRecord, ...]:
 
 def _role(role: Role, digest: str) -> RoleRecord:
     container = tensorflow_container(role.template)
-    asked = _asked(role)
+    resources = _asked(role)
     return RoleRecord(
         name=role.name,
         tasks=role.replicas,
         image=str(container.get("image") or ""),
         digest=digest,
-        cpu=str(asked.get("cpu") or ""),
-        memory=str(asked.get("memory") or ""),
+        cpu=str(resources.get("cpu") or ""),
+        memory=str(resources.get("memory") or ""),
         gpus=gpus(role),
     )
 
@@ -185,11 +189,28 @@ def tensorflow_of(software: Software | None) -> str:
     return next((packages[name] for name in TENSORFLOW if name in packages), "")
 
 
+def told_software(text: str) -> Software | None:
+    """What `packages.py` of render/scripts has written among these lines; None: nothing."""
+    for line in reversed(text.splitlines()):
+        if line.startswith(TOLD_PACKAGES):
+            try:
+                return msgspec.json.decode(line.removeprefix(TOLD_PACKAGES), type=Software)
+            except CORRUPT_JSON as error:
+                return Software(problem=f"what was told of them is corrupt ({error})")
+    return None
+
+
+def told_commit(text: str) -> str:
+    """The commit that the script has written that clones the code; empty: nothing."""
+    commits = _COMMIT.findall(text)
+    return commits[-1] if commits else ""
+
+
 def schema() -> dict[str, Any]:
     """The JSON schema of `tfyard describe --record -o json`."""
-    made = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(JobRecord)))
+    document = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(JobRecord)))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "record of a job, version 1"}
-    return {**head, "$ref": made["$ref"], "$defs": dict(sorted(made["$defs"].items()))}
+    return {**head, "$ref": document["$ref"], "$defs": dict(sorted(document["$defs"].items()))}
 
 
 if __name__ == "__main__":

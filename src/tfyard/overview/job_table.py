@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from msgspec import Struct
+
 from tfyard.model import CHIEF, EVALUATOR, MASTER, PS, WORKER
 from tfyard.model.summary import JobSummary
 from tfyard.overview.wording import age
@@ -9,25 +11,37 @@ from tfyard.overview.wording import age
 COLUMNS = ("NAME", "STATE", "CHIEF", "WORKERS", "PS", "RESTARTS", "AGE")
 WIDE_COLUMNS = (*COLUMNS, "EVALUATOR", "STARTED", "COMPLETED", "MESSAGE")
 NAMESPACE = "NAMESPACE"
+TRIALS = "TRIALS"
+"""Column of sweeps; tables without a sweep do not have it."""
 LOCAL = "<local>"
 """Namespace cell of a run on this machine."""
 
 
-def columns(wide: bool, namespaced: bool) -> tuple[str, ...]:
-    names = WIDE_COLUMNS if wide else COLUMNS
-    return (NAMESPACE, *names) if namespaced else names
+class TableShape(Struct, frozen=True):
+    """Selects the columns of a table."""
+
+    is_wide: bool
+    has_namespaces: bool
+    has_sweeps: bool = False
 
 
-def row(job: JobSummary, now: datetime, wide: bool, namespaced: bool) -> tuple[str, ...]:
-    """Cells of `columns`. Unknown values are empty, as with kubectl."""
-    cells = (*_cells(job, now), *(_more(job, now) if wide else ()))
-    return (job.namespace or LOCAL, *cells) if namespaced else cells
+def columns(shape: TableShape) -> tuple[str, ...]:
+    names = WIDE_COLUMNS if shape.is_wide else COLUMNS
+    names = (*names, TRIALS) if shape.has_sweeps else names
+    return (NAMESPACE, *names) if shape.has_namespaces else names
+
+
+def row(job: JobSummary, now: datetime, shape: TableShape, trials: str = "") -> tuple[str, ...]:
+    """Cells of `columns`. Unknown values are empty, as with kubectl. `trials`: of a sweep, how far they are."""
+    cells = (*_cells(job, now), *(_more(job, now) if shape.is_wide else ()))
+    cells = (*cells, trials) if shape.has_sweeps else cells
+    return (job.namespace or LOCAL, *cells) if shape.has_namespaces else cells
 
 
 def state(job: JobSummary) -> str:
-    """The phase, or the last true condition: other operators write no phase."""
+    """The phase, or the last true condition, if the operator writes no phase; Pending: there is neither."""
     types = (condition.type for condition in reversed(job.status.conditions) if condition.status == "True")
-    return job.status.phase or next(types, "")
+    return job.status.phase or next(types, "Pending")
 
 
 def _cells(job: JobSummary, now: datetime) -> tuple[str, ...]:

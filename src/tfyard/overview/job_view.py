@@ -13,7 +13,7 @@ from tfyard.overview.cause import named
 from tfyard.overview.fixes import spoken
 from tfyard.overview.job_table import state
 from tfyard.overview.waiting import failure_line
-from tfyard.overview.wording import age, duration
+from tfyard.overview.wording import age, duration, hours
 
 ROLE_COLUMNS = ("ROLE", "READY", "RESTARTS", "RESTART", "GPU", "MEMORY", "IMAGE", "COMMAND")
 SIDECAR_COLUMNS = ("TASK", "CONTAINER", "RESTARTS", "EXIT CODE", "REASON", "LAST LINE")
@@ -91,7 +91,7 @@ def lines(view: JobView, now: datetime) -> Iterator[str]:
 
 def sentence(view: JobView, now: datetime) -> str:
     """The state and its duration, the ready tasks of each role, restarts, and failed tasks."""
-    status, name = view.summary.status, state(view.summary) or "Pending"
+    status, name = view.summary.status, state(view.summary)
     parts = [f"{name}{_since(view, name, now)}", *_readiness(view)]
     if status.restarts:
         parts.append(f"{status.restarts} {'restart' if status.restarts == 1 else 'restarts'}")
@@ -150,7 +150,7 @@ def _heading(view: JobView, now: datetime) -> Iterator[str]:
     ago = age((now - summary.created).total_seconds())
     yield f"Created:    {summary.created:%Y-%m-%d %H:%M:%S} UTC ({ago} ago)"
     yield f"State:      {sentence(view, now)}"
-    for name in ("Blocked", "Waiting"):
+    for name in ("Blocked", "Waiting", "Stalled"):
         condition = summary.status.condition(name)
         if condition and condition.status == "True":
             yield f"{name + ':':11} {condition.message}"
@@ -161,9 +161,9 @@ def _heading(view: JobView, now: datetime) -> Iterator[str]:
     cut, fix = attempts.cut_off(view.job.roles, stopped) if view.job else ("", "")
     if cut and summary.status.has("Succeeded"):
         yield f"Stopped:    {cut}; {fix}" + ("" if view.is_local else f" ({spoken(fix, 'tfjob')})")
-    hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
-    if hours is not None:
-        yield f"GPU-hours:  {hours:.2f} of the attempts below"
+    gpu_hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
+    if gpu_hours is not None:
+        yield f"GPU-hours:  {hours(gpu_hours)} of the attempts below"
 
 
 def _since(view: JobView, name: str, now: datetime) -> str:

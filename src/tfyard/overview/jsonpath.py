@@ -41,12 +41,12 @@ class Path(Struct, frozen=True):
         return values
 
 
-class Range(Struct, frozen=True):
+class RangeLoop(Struct, frozen=True):
     path: Path
     body: "tuple[Node, ...]"
 
 
-Node = str | Path | Range
+Node = str | Path | RangeLoop
 
 
 def parse(template: str) -> tuple[Node, ...]:
@@ -94,7 +94,7 @@ def order(values: list[Any]) -> tuple[int, float, str]:
 def _text(node: Node, here: Any, root: Any) -> str:
     if isinstance(node, str):
         return node
-    if isinstance(node, Range):
+    if isinstance(node, RangeLoop):
         return "".join(render(node.body, each, root) for each in node.path.find(here, root))
     return " ".join(text(value) for value in node.find(here, root))
 
@@ -111,7 +111,7 @@ def _nodes(parts: list[tuple[str, str]], inside: bool = False) -> tuple[tuple[No
             return tuple(nodes), parts if inside else [(code, ""), *parts]
         elif code.startswith("range"):
             body, parts = _nodes(parts, inside=True)
-            nodes.append(Range(_path(code[5:].strip()), body))
+            nodes.append(RangeLoop(_path(code[5:].strip()), body))
         elif code[:1] in "\"'" and code:
             nodes.append(_unquoted(code))
         else:

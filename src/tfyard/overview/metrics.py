@@ -27,7 +27,7 @@ class Point(Struct, frozen=True, kw_only=True):
     """The metrics of one line of a task's log."""
 
     at: float
-    """Seconds since 1970."""
+    """The time of the line, in seconds since 1970."""
     task: str
     values: dict[str, float]
     step: int | None = None
@@ -75,13 +75,13 @@ class LogRows:
 
     def of(self, lines: Lines) -> list[dict[str, object]]:
         """Rows of those lines that have metrics and a time."""
-        found = []
+        rows = list[dict[str, object]]()
         for text, stamp in zip(lines.texts, lines.stamps, strict=False):
             line = text.decode("utf-8", "replace")
             if not lines.start.container and (reading := read_line(without_colours(_final(line)))):
                 placed = self._epochs.place(lines.start.name, reading)
-                found.append(row(lines.start.task, placed, _seconds(stamp.decode())))
-        return found
+                rows.append(row(lines.start.task, placed, _seconds(stamp.decode())))
+        return rows
 
 
 def progress(points: Iterable[Point], total: int | None = None) -> Progress:

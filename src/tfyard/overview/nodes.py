@@ -75,12 +75,12 @@ def _use(node: Manifest, pods: Sequence[PodDetails] | None) -> NodeUse:
 
 def _asked(pods: Iterable[PodDetails]) -> dict[str, Decimal]:
     """Kubernetes takes limits for requests where those are missing."""
-    asked: dict[str, Decimal] = {}
+    requested: dict[str, Decimal] = {}
     for pod in pods:
         for container in pod.spec.containers:
             for name, value in {**container.resources.limits, **container.resources.requests}.items():
-                asked[name] = asked.get(name, Decimal()) + (amount(value) or Decimal())
-    return asked
+                requested[name] = requested.get(name, Decimal()) + (amount(value) or Decimal())
+    return requested
 
 
 def _state(node: Manifest) -> str:

@@ -4,9 +4,12 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tfyard.formats.shell import script_at
+from tfyard.formats.sweepfile.load import variable_of
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.expansion import expand
-from tfyard.model.secrecy import is_secret, scrubbed, scrubbed_words
+from tfyard.model.secrecy import is_secret, scrubbed_value, scrubbed_words
+from tfyard.model.sweep import Values, value_text
 from tfyard.planner.leaders import leading_role
 
 NONE: Mapping[str, str] = {}
@@ -17,8 +20,6 @@ MOST = 500
 SET = "true"
 """Value of an option without one."""
 
-_SHELLS = re.compile(r"(.*/)?(ba|da|z|k)?sh")
-_SCRIPT_OPTION = re.compile(r"-[a-z]*c")
 _SEPARATORS = frozenset((";", "\n", "&&", "||", "&"))
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*")
 _ENDS_COMMAND = re.compile(r"[()<>|&;\n]+")
@@ -36,9 +37,17 @@ def parameters(job: Job, variables: Mapping[str, str] = NONE) -> dict[str, str]:
     `variables`: those of `--env`, which win over the env."""
     container = decisive_container(job)
     env = plain_env(container) | {name: text for name, text in variables.items() if not is_secret(name, text)}
-    found = [*env.items(), *_of_command(_program_words(container, env))]
-    kept = ((name, value) for name, value in found if not is_secret(name, value))
-    return dict([(name, scrubbed(value)[:LONGEST]) for name, value in kept][:MOST])
+    pairs = [*env.items(), *_of_command(_program_words(container, env))]
+    kept = ((name, value) for name, value in pairs if not is_secret(name, value))
+    return dict([(name, scrubbed_value(name, value)[:LONGEST]) for name, value in kept][:MOST])
+
+
+def with_values(known: Mapping[str, str], values: Values) -> dict[str, str]:
+    """The parameters of a trial. Its values have the names that the sweep has for them, also those that a program
+    is given by variables."""
+    variables = set(map(variable_of, values))
+    others = {name: text for name, text in known.items() if name not in variables}
+    return others | {name: value_text(value) for name, value in values.items()}
 
 
 def command(job: Job) -> tuple[str, ...]:
@@ -68,9 +77,10 @@ def _program_words(container: Manifest, env: Mapping[str, str]) -> list[str]:
     """The words of the command that trains. Of a shell script, this is its last one that runs Python, else its
     last one."""
     words = [expand(word, env) for word in _words(container)]
-    if len(words) < 3 or not _SHELLS.fullmatch(words[0]) or not _SCRIPT_OPTION.fullmatch(words[1]):
+    script = script_at(words)
+    if script is None:
         return words
-    commands = list(_commands(words[2]))
+    commands = list(_commands(words[script]))
     of_python = [each for each in commands if any(map(_PYTHON.fullmatch, each))]
     last = (of_python or commands or [[]])[-1]
     return [_VARIABLE.sub(lambda match: env.get(match[1] or match[2], match[0]), word) for word in last]

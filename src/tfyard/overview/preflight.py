@@ -26,7 +26,7 @@ AUTOSCALED = "; submit it anyway if the cluster adds such nodes when they are ne
 COLLECTIONS = ("nodes", "quotas", "claims", "classes", "leases")
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class TriedPod(Struct, frozen=True, kw_only=True):
     """The pod of a role's first task, as the server would store it."""
 
     role: str
@@ -47,7 +47,7 @@ class MissingReference(Struct, frozen=True):
 class Seen(Struct, frozen=True, kw_only=True):
     evidence: Evidence
     """Name and namespace of the job, and the collections that were listed."""
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TriedPod, ...] = ()
     created: tuple[Claim, ...] = ()
     """Claims that are created with the job."""
     missing: tuple[MissingReference, ...] = ()
@@ -58,8 +58,8 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 def findings(facts: Seen, now: datetime) -> list[Finding]:
     parts = (_operator(facts, now), _refusals(facts), _misfits(facts), _together(facts))
-    found = [each for part in (*parts, _quotas(facts), _claims(facts), _missing(facts)) for each in part]
-    return [replace(each, fix=spoken(each.fix, facts.evidence.given_as)) for each in found]
+    findings = [each for part in (*parts, _quotas(facts), _claims(facts), _missing(facts)) for each in part]
+    return [replace(each, fix=spoken(each.fix, facts.evidence.given_as)) for each in findings]
 
 
 def unchecked(facts: Seen) -> list[str]:

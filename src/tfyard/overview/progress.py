@@ -4,10 +4,9 @@ import math
 import re
 from collections import deque
 
-from msgspec import Struct
-
 from tfyard.model import Job, tensorflow_container
 from tfyard.model.run_events import Metric
+from tfyard.overview.curves import Curve
 from tfyard.overview.wording import number
 from tfyard.planner.leaders import LEADING_ROLES
 
@@ -15,13 +14,6 @@ KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
 LEADING = tuple(role.lower() for role in LEADING_ROLES)
 _STEPS = r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)"
-
-
-class Curve(Struct, frozen=True):
-    name: str
-    unit: str
-    """Unit of the x axis: `step` or `epoch`."""
-    points: list[tuple[int, float]]
 
 
 class Progress:

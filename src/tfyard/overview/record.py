@@ -7,6 +7,8 @@ from msgspec import Struct
 from tfyard.errors import Interrupted
 from tfyard.model import Ending, Job, Status, Task, preparations
 from tfyard.model.run_events import Ended, RunEvent, Started
+from tfyard.model.status import Time
+from tfyard.model.sweep import TrialOf
 from tfyard.overview.steps import StartSteps, Steps
 from tfyard.overview.wording import on_this_machine
 from tfyard.planner import indexes
@@ -25,7 +27,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     starts: int = 1
     cpu: float = 0.0
-    """Seconds of CPU time of all its starts."""
+    """Seconds of CPU time, of all starts of the task."""
     peak: int = 0
     """Highest memory use in bytes."""
     preparing: str = ""
@@ -37,13 +39,13 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
 class RunRecord(Struct, frozen=True, kw_only=True):
     name: str
     job: str
-    started: datetime
-    ended: datetime | None = None
+    started: Time
+    ended: Time | None = None
     phase: str = "Running"
     exit_code: int | None = None
     message: str = ""
     tasks: tuple[TaskRecord, ...] = ()
-    expires: datetime | None = None
+    expires: Time | None = None
     pid: int = 0
     """Process id of the tfyard that runs it; 0 once it has ended."""
     mounts: dict[str, str] = {}
@@ -52,6 +54,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Whether the tfyard that runs it holds the lock of its directory; not every file system has locks."""
     resumes: str = ""
     """Name of the run that it continues; empty: none."""
+    trial: TrialOf | None = None
+    """The trial of a sweep that it is; None: it is a run by itself."""
 
 
 class Recorder:

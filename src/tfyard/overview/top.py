@@ -34,7 +34,7 @@ def row(use: TaskUse) -> tuple[str, ...]:
 def plain(use: TaskUse) -> dict[str, Any]:
     """The use for JSON; memory is in bytes. Unknown values are left out."""
     progress = use.progress or Progress()
-    found = {
+    fields = {
         "task": use.task,
         "state": use.state,
         "cpu": use.cpu,
@@ -44,7 +44,7 @@ def plain(use: TaskUse) -> dict[str, Any]:
         "secondsLeft": progress.seconds_left,
         "metrics": storable(progress.values) or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def pod_use(metrics: Manifest) -> tuple[float, int]:

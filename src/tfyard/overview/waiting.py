@@ -12,14 +12,19 @@ from tfyard.overview.job_table import state
 from tfyard.overview.record import exit_code
 
 GOALS: Final = ("succeeded", "running", "finished")
-OBSTACLES: Final[dict[str, ConditionType]] = {"blocked": "Blocked", "waiting": "Waiting"}
-"""Conditions at which a wait may give up: Blocked is a refusal of the server, Waiting a pod that cannot start."""
+OBSTACLES: Final[dict[str, ConditionType]] = {
+    "blocked": "Blocked",
+    "waiting": "Waiting",
+    "stalled": "Stalled",
+}
+"""Conditions at which a wait may give up: Blocked is a refusal of the server, Waiting a pod that cannot start,
+Stalled a program that has printed nothing for too long."""
 DELETED_CODE, TIMEOUT_CODE = 3, 124
 
 
 class WaitResult(Struct, frozen=True):
     code: int
-    """Of a job that failed, the exit code of its program."""
+    """The exit code of `wait`: for a job that failed, that of its program."""
     text: str
     is_of_program: bool = True
     """Whether the code is that of the job; otherwise it was deleted, or the wait timed out."""
@@ -32,8 +37,8 @@ def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> WaitRe
         return WaitResult(0, f"{job.name}: Succeeded")
     if status.is_finished or state(job) in ("Failed", "Interrupted", "Stopped", "Killed"):
         return WaitResult(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
-    if goal == "running" and state(job) == "Running":
-        return WaitResult(0, f"{job.name}: Running")
+    if goal == "running" and state(job) in ("Running", "Stalled"):
+        return WaitResult(0, f"{job.name}: {state(job)}")
     obstacles = (OBSTACLES[name] for name in fail_on)
     return next(
         (WaitResult(1, _obstacle(job, obstacle)) for obstacle in obstacles if status.has(obstacle)), None

@@ -50,6 +50,7 @@ COLLECTIONS = {
     "slices": "endpoint slices",
     "policies": "network policies",
     "workloads": "Kueue's workloads",
+    "pending": "the order of Kueue's queue",
 }
 
 

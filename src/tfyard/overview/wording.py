@@ -44,9 +44,9 @@ def waiting(tasks: list[str], seconds: float) -> str:
 
 def duration(seconds: float) -> str:
     minutes, left = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02}m"
+    whole_hours, minutes = divmod(minutes, 60)
+    if whole_hours:
+        return f"{whole_hours}h{minutes:02}m"
     return f"{minutes}m{left:02}s" if minutes else f"{left}s"
 
 
@@ -57,6 +57,13 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def hours(value: float) -> str:
+    """CPU-hours or GPU-hours, without an exponent."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value >= 0.001 or value == 0 else "under 0.001"
 
 
 def number(value: float) -> str:

@@ -7,15 +7,16 @@ from tfyard.model import EVALUATOR, Action, CleanPolicy, Delete, DeleteJob, Job,
 
 from . import children, gang, kueue, plan, sidecars
 from .pod_state import goes_on, is_active
+from .reasons import STALLED
 from .site import Site
 
 
 def policy(job: Job, status: Status) -> CleanPolicy:
     """The cleanPodPolicy in effect. After a missed deadline running pods are always deleted: otherwise the
-    deadline would have no effect."""
+    deadline would have no effect. So are those that stalled once too often: they would never end."""
     chosen = job.run_policy.clean
     missed_deadline = status.failure is not None and status.failure.cause == "DeadlineExceeded"
-    return "Running" if chosen == "None" and missed_deadline else chosen
+    return "Running" if chosen == "None" and (missed_deadline or _has_stalled(status)) else chosen
 
 
 def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: datetime) -> Iterator[Action]:
@@ -61,6 +62,14 @@ def grace_remaining(job: Job, observed: Observed, status: Status, now: datetime)
     if not evaluating or not status.has("Succeeded") or status.completion_time is None:
         return 0.0
     return max(0.0, job.run_policy.evaluator_grace - (now - status.completion_time).total_seconds())
+
+
+def _has_stalled(status: Status) -> bool:
+    """Whether the job has failed because a task stalled."""
+    failure, endings = status.failure, status.endings
+    if failure is None or failure.cause != "BackoffLimitExceeded" or not endings:
+        return False
+    return (endings[-1].task, endings[-1].reason) == (failure.task, STALLED)
 
 
 def _services_of(job: Job, stay: list[Pod]) -> set[children.Key]:

@@ -10,13 +10,13 @@ import msgspec
 
 from tfyard.model import Condition
 
-from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, WAITING
+from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, STALLED, SUCCEEDED, SUSPENDED, WAITING
 
 Conditions = tuple[Condition, ...]
 
 _REPLACES = {RUNNING: RESTARTING, RESTARTING: RUNNING}
 _ENDS = (SUCCEEDED, FAILED)
-_NEWS = (BLOCKED, WAITING, RESTARTING)
+_NEWS = (BLOCKED, WAITING, RESTARTING, STALLED)
 _HELD = (BLOCKED, WAITING)
 """Conditions that say what a job waits for."""
 
@@ -59,13 +59,15 @@ def _urgent_last(conditions: Conditions) -> Conditions:
 
 def _urgency(condition: Condition) -> int:
     if condition.status == "True":
-        return {BLOCKED: 2, WAITING: 1}.get(condition.type, 0)
-    return -1 if condition.type == WAITING else 0
+        return {BLOCKED: 2, WAITING: 1, STALLED: 1}.get(condition.type, 0)
+    return -1 if condition.type in (WAITING, STALLED) else 0
 
 
 def _ended(conditions: Conditions) -> Conditions:
     """Conditions of a finished job, which does not run, restart or wait; only their status changes."""
     return tuple(
-        msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING, BLOCKED, WAITING) else c
+        msgspec.structs.replace(c, status="False")
+        if c.type in (RUNNING, RESTARTING, BLOCKED, WAITING, STALLED)
+        else c
         for c in conditions
     )

@@ -36,6 +36,7 @@ from . import (
     restart,
     results,
     sidecars,
+    stall,
     status,
     suspend,
     together,
@@ -119,11 +120,14 @@ def _active(situation: Situation) -> Decision:
     aftermath = disruption.review(situation)
     situation, group = aftermath.situation, gang.review(aftermath.situation)
     ruled = restart.judge(situation, forgives=aftermath.is_open, undecided=aftermath.undecided)
+    stalls = stall.review(situation)
+    ruled = stall.judge(stalls, situation, ruled)
     verdict = together.review(aftermath, ruled)
     given_up = (*verdict.given_up, *_unique(group.given_up, verdict))
     judged = together.applied(situation.give_up(given_up), verdict)
     waits = waiting.review(judged)
-    after = _outcome(judged, verdict, _started(judged, group), waits)
+    begun = _noting_stall(judged, verdict, _started(judged, group), stalls)
+    after = _outcome(judged, verdict, begun, waits)
     after = _remembering(after, aftermath, verdict)
     if after.is_finished:
         return _ended(situation, given_up, verdict, after)
@@ -138,17 +142,27 @@ def _active(situation: Situation) -> Decision:
     together_in = together.wake_after(judged, after.disruption)
     pauses = (*backoff.waits(judged), together_in, sidecars.next_end(lingering, now))
     times = (deadline.remaining(judged), group.wake_after, waits.wake_after, aftermath.wake_after, *pauses)
+    times = (*times, stalls.wake_after)
     return Decision(
         status=after,
         actions=actions,
         events=_events(judged, after, verdict),
         wake_after=_soonest(*times, *_overdue(gone, now)),
         urgency=_urgency(judged, after, actions),
+        look=None if verdict.is_restart else stalls.look,
     )
 
 
+def _noting_stall(
+    situation: Situation, verdict: Verdict, started: Status, found: stall.StallReview
+) -> Status:
+    if verdict.stalled:
+        return status.note_stall_restart(started, verdict, situation.stamp)
+    return status.note_stall(situation.job, started, found, situation.stamp)
+
+
 def _unique(given_up: Iterable[GivenUp], verdict: Verdict) -> list[GivenUp]:
-    """Those that the verdict does not give up anyway."""
+    """The pods that the verdict does not give up anyway."""
     known = {each.pod.uid for each in verdict.with_them}
     return [each for each in given_up if each.pod.uid not in known]
 
@@ -167,7 +181,7 @@ def _remembering(after: Status, aftermath: disruption.Aftermath, verdict: Verdic
 def _started(situation: Situation, group: gang.GangReview) -> Status:
     """The status of a job under way, before its outcome or progress is added."""
     job, now = situation.job, situation.stamp
-    after = status.begin(job, situation.before, situation.setup.cluster(), now)
+    after = status.begin(job, situation.before, situation.setup.cluster(), situation.start)
     after = replace(after, conditions=suspend.resumed(job, after, now), start_time=situation.start)
     obstacles = (
         *unreadable.obstacles(job),
@@ -188,7 +202,7 @@ def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: wai
     """The status after success, failure or progress. Success is checked first: when the chief has finished,
     workers often fail because it is gone."""
     if has_succeeded(situation):
-        return status.succeed(situation.job, started, situation.stamp)
+        return status.succeed(situation, started)
     failure = restart.failure(situation, verdict) or deadline.failure(situation)
     if failure:
         return status.fail(started, failure, situation.stamp)
@@ -197,7 +211,7 @@ def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: wai
 
 def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, after: Status) -> Decision:
     """The decision that ends a job. Pods that would have been restarted are counted as failed."""
-    failed = {pod.uid for pod in verdict.restarted}
+    failed = {pod.uid for pod in (*verdict.restarted, *verdict.stalled)}
     census = situation.census.give_up(each for each in given_up if each.pod.uid not in failed)
     census = census.without_restarts() if after.has(reasons.FAILED) else census
     after = status.count(situation.job, after, census)
@@ -225,13 +239,14 @@ def _suspended(situation: Situation) -> Decision:
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = status.note_obstacles(after, unreadable.obstacles(job), now)
     after = status.note_wait(after, waiting.WaitingReview(), now)
+    after = status.note_stall(job, after, stall.StallReview(), now)
     listed = suspend.suspended(job, after, now)
     after = replace(after, conditions=listed, endings=endings.remember(situation), disruption=None)
     census = situation.census.give_up(suspend.pods_to_remember(situation)).without_pods()
     after = status.count(job, after, census)
     return Decision(
         status=after,
-        actions=tuple(suspend.delete_all(job, observed, situation.now)),
+        actions=tuple(suspend.stop_all(job, observed, situation.now)),
         events=_events(situation, after, Verdict()),
         wake_after=_soonest(*_overdue(observed.pods, situation.now)),
     )
@@ -252,9 +267,10 @@ def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -
         return "seldom" if before.has(reasons.WAITING) else "at rest"
     if not actions and _explains_only(before, after):
         return "seldom"
-    harmless = {reasons.CREATED, reasons.RUNNING, reasons.WAITING}
-    goes_well = {condition.type for condition in after.conditions} <= harmless
-    return "soon" if goes_well and not (actions and before.conditions) else "now"
+    told = {condition.type for condition in after.conditions}
+    if not told <= {reasons.CREATED, reasons.RUNNING, reasons.WAITING} or (actions and before.conditions):
+        return "now"
+    return "later" if told == {reasons.CREATED} and not before.conditions else "soon"
 
 
 def _must_be_stored_first(situation: Situation, actions: tuple[Action, ...]) -> bool:

@@ -55,7 +55,7 @@ def _ended(situation: Situation) -> Iterator[tuple[Pod, int]]:
 def _over(pod: Pod, now: datetime) -> Ending:
     """The ending of an attempt that is over. That the pod was deleted or evicted says more than the exit code."""
     ending = _ending(pod, pod.restarts) if pod.end else _stopped(pod)
-    is_deleted = not pod.disrupted and (pod.asked_to_stop or not pod.end)
+    is_deleted = not _is_told(pod) and (pod.asked_to_stop or not pod.end)
     reason = reasons.DELETED if is_deleted else ending.reason
     return replace(ending, finished=ending.finished or now, reason=reason)
 
@@ -81,10 +81,15 @@ def _stopped(pod: Pod) -> Ending:
         task=pod.task.name,
         attempt=pod.attempt + 1,
         restart=pod.restarts,
-        started=_to_the_second(pod.running_since or pod.started),
+        started=_to_the_second((pod.running_since if pod.restarts else None) or pod.started),
         reason=pod.reason,
-        message=last_words(pod.message) if pod.disrupted else "",
+        message=last_words(pod.message) if _is_told(pod) else "",
     )
+
+
+def _is_told(pod: Pod) -> bool:
+    """Whether reason and message are about the end of a program that still runs."""
+    return pod.disrupted or pod.reason == reasons.STALLED
 
 
 def last_words(text: str) -> str:

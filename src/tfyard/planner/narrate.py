@@ -26,6 +26,8 @@ def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
         yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)
+    if _changed(before, after, reasons.STALLED) and not (after.is_finished or verdict.is_restart):
+        yield _event("Normal" if _goes_on(after) else "Warning", after, reasons.STALLED)
     if _changed(before, after, reasons.SUSPENDED):
         yield _event("Normal", after, reasons.SUSPENDED)
     yield from tell_end(after)
@@ -92,6 +94,11 @@ def _evictions(pods: Iterable[Pod]) -> Iterator[Event]:
     """Warnings that say why a kubelet evicted pods; if the job fails, its failure says it."""
     evicted = [pod for pod in pods if pod.reason == reasons.EVICTED]
     yield from (Event("Warning", reasons.EVICTED, describe(pod)) for pod in evicted[:NAMED_PODS])
+
+
+def _goes_on(status: Status) -> bool:
+    stall = status.condition(reasons.STALLED)
+    return stall is not None and stall.reason == reasons.GOES_ON
 
 
 def _changed(before: Status, after: Status, type: str) -> bool:

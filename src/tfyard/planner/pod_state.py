@@ -23,7 +23,7 @@ def state_of(pod: Pod, attempt: int) -> PodState:
         return "unknown"
     if pod.end and not pod.asked_to_stop:  # even if it is being deleted now
         return "finished" if pod.end == "Succeeded" else "failed"
-    if pod.deleting is not None:
+    if pod.deleting is not None or pod.asked_to_stop:
         return "leaving"
     return "pending" if pod.phase == "Pending" else "running"
 

@@ -13,6 +13,7 @@ FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
 BLOCKED: Final = "Blocked"
 WAITING: Final = "Waiting"
+STALLED: Final = "Stalled"
 
 TFJOB_CREATED: Final = "TFJobCreated"
 TFJOB_RUNNING: Final = "TFJobRunning"
@@ -28,8 +29,13 @@ EVICTED: Final = "Evicted"
 DELETED: Final = "Deleted"
 PEER_LOST: Final = "PeerLost"
 CRASH_LOOP: Final = "CrashLoop"
+NO_OUTPUT: Final = "NoOutput"
+GOES_ON: Final = "GoesOn"
+STALL_RESTARTED: Final = "Restarted"
+LOGS_FORBIDDEN: Final = "LogsForbidden"
 STOPPED_SIDECARS: Final = "StoppedSidecars"
 STOPPED_RESTARTS: Final = "StoppedRestarts"
+STOPPED_PODS: Final = "StoppedPods"
 REPAIRED_SERVICE: Final = "RepairedService"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
@@ -59,6 +65,18 @@ TAKEN_MESSAGE: Final = (
 ALL_FAILED_MESSAGE: Final = (
     "job {job.name} is restarting because {failed} failed: all tasks start again together."
 )
+STALLED_MESSAGE: Final = "{task} has written no line for more than {after} s; the last one, at {at}: {line}"
+SILENT_MESSAGE: Final = (
+    "{task} has written no line for more than {after} s, and none since all tasks ran at {at}"
+)
+STALL_ENDED_MESSAGE: Final = "TFJob {job.namespace}/{job.name} does not stall any more."
+STALL_RESTARTED_MESSAGE: Final = (
+    "job {job.name} is restarting because {stall}. All tasks start again together, which is one retry."
+)
+LOGS_FORBIDDEN_MESSAGE: Final = (
+    "The operator may not read logs, so it cannot see whether the job stalls: it needs `get pods/log` in namespace"
+    " {job.namespace}, which `tfyard install --read-logs` or the chart's rbac.readLogs=true grants."
+)
 SCALED_MESSAGE: Final = (
     "job {job.name} is restarting because it was scaled:"
     " all tasks start again together, which costs no retry."
@@ -76,6 +94,7 @@ DEADLINE_MESSAGE: Final = (
 )
 AMENDED_MESSAGES: Final = {
     STOPPED_SIDECARS: "Stopped the containers that were left after the end of the program in {objects}",
+    STOPPED_PODS: "The job is suspended and keeps its pods, so their containers are stopped in {objects}",
     STOPPED_RESTARTS: "The job has ended, so the program is not started again in {objects}",
     REPAIRED_SERVICE: "Another client had changed selector or ports: put them back in {objects}",
 }

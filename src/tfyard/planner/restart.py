@@ -42,6 +42,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Pods that failed because other tasks were taken away."""
     replaced: tuple[Pod, ...] = ()
     fatal: tuple[Pod, ...] = ()
+    stalled: tuple[Pod, ...] = ()
+    """Pods that are given up because their program hangs."""
+    why_stalled: str = ""
     is_undecided: bool = False
     """Whether ends of programs are judged later, and so are limits."""
     waits: tuple[str, ...] = ()
@@ -56,7 +59,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     @property
     def over(self) -> tuple[Pod, ...]:
         """Pods whose attempt is over by itself, and whose ending is stored in the status."""
-        return (*self.fatal, *self.restarted, *self.lost, *self.replaced)
+        return (*self.fatal, *self.stalled, *self.restarted, *self.lost, *self.replaced)
 
     @property
     def is_restart(self) -> bool:
@@ -177,7 +180,7 @@ def _restarts_allowed(limit: int, *, kubeflow: bool) -> int:
 
 def _beyond_limit(job: Job, allowed: int, census: Census, verdict: Verdict) -> Failure:
     here = [pod for role in census for pod in (*role.running, *role.pending) if pod.restarts]
-    pods = (*verdict.restarted, *_failing(census)) or here
+    pods = (*verdict.stalled, *verdict.restarted, *_failing(census)) or here
     worst = max(pods, key=lambda pod: pod.restarts, default=None)
     detail = describe(worst) if worst else _restarts(census.restarts)
     text = reasons.BACKOFF_MESSAGE.format(job=job, allowed=_restarts(allowed), detail=detail)
@@ -202,6 +205,8 @@ def describe(pod: Pod) -> str:
 
 
 def _ending(pod: Pod) -> str:
+    if pod.reason == reasons.STALLED:
+        return "stalled"
     code = f"exited with code {pod.exit_code}" if pod.exit_code is not None else "failed"
     again = f" after {_restarts(pod.restarts)}" if pod.restarts else ""
     reason = f" ({pod.reason})" if pod.reason and pod.reason != "Error" else ""

@@ -59,7 +59,7 @@ def is_final(status: Status, ending: Ending) -> bool:
 
 
 def ready(done: int, size: int, failed: int = 0, stopped: int = 0) -> str:
-    """Such as: 1/4, 1 failed, 2 stopped."""
+    """The tasks of a role in words, such as: 1/4, 1 failed, 2 stopped."""
     words = [f"{count} {word}" for count, word in ((failed, "failed"), (stopped, STOPPED)) if count > 0]
     return ", ".join((f"{done}/{size}", *words))
 

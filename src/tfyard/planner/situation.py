@@ -38,7 +38,9 @@ class Situation(Struct, frozen=True, kw_only=True):
     @property
     def start(self) -> datetime:
         """When the job was started, or resumed."""
-        return self.stamp if self.before.start_time is None or self.is_resumed else self.before.start_time
+        if self.is_resumed:
+            return self.stamp
+        return self.before.start_time or whole_seconds(self.observed.begun or self.now)
 
     def give_up(self, gone: Iterable[GivenUp]) -> "Situation":
         return replace(self, census=self.census.give_up(gone))

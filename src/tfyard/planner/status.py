@@ -10,7 +10,8 @@ from tfyard.model.names import selector
 from . import conditions, reasons, restart, waiting
 from .census import Census, RoleCensus
 from .restart import Verdict
-from .situation import Situation
+from .situation import Situation, whole_seconds
+from .stall import StallReview
 from .success import is_running
 
 
@@ -61,10 +62,11 @@ def progress(situation: Situation, status: Status, verdict: Verdict, waits: wait
     return msgspec.structs.replace(status, conditions=listed)
 
 
-def succeed(job: Job, status: Status, now: datetime) -> Status:
-    """The status of a job that succeeded. It has run, even if the operator never saw it Running."""
+def succeed(situation: Situation, status: Status) -> Status:
+    """The status of a job that succeeded. It has run, even if no status said so meanwhile."""
+    job, now = situation.job, situation.stamp
     has_run = status.condition(reasons.RUNNING) or status.condition(reasons.RESTARTING)
-    listed = status.conditions if has_run else _run(job, status.conditions, now)
+    listed = status.conditions if has_run else _run(job, status.conditions, _first_run(situation))
     text = reasons.SUCCEEDED_MESSAGE.format(job=job)
     listed = conditions.put(listed, reasons.SUCCEEDED, reasons.TFJOB_SUCCEEDED, text, now)
     return msgspec.structs.replace(status, conditions=listed, completion_time=now)
@@ -97,6 +99,32 @@ def note_wait(status: Status, waits: waiting.WaitingReview, now: datetime) -> St
     return msgspec.structs.replace(status, conditions=listed)
 
 
+def note_stall(job: Job, status: Status, found: StallReview, now: datetime) -> Status:
+    """Set the condition Stalled. A job that has never stalled has no such condition, unless the operator cannot
+    see whether it does. What no look has shown stays as it was."""
+    known = status.condition(reasons.STALLED)
+    holds, reason, text = False, reasons.GOES_ON, reasons.STALL_ENDED_MESSAGE.format(job=job)
+    if found.state == "stalled":
+        holds, reason, text = True, reasons.NO_OUTPUT, found.message
+    elif found.state == "forbidden":
+        reason, text = reasons.LOGS_FORBIDDEN, reasons.LOGS_FORBIDDEN_MESSAGE.format(job=job)
+    elif found.state == "unknown" or known is None or not _is_over(known, found):
+        return status
+    listed = conditions.put(status.conditions, reasons.STALLED, reason, text, now, holds=holds)
+    return msgspec.structs.replace(status, conditions=listed)
+
+
+def note_stall_restart(status: Status, verdict: Verdict, now: datetime) -> Status:
+    text, reason = verdict.all_again, reasons.STALL_RESTARTED
+    listed = conditions.put(status.conditions, reasons.STALLED, reason, text, now, holds=False)
+    return msgspec.structs.replace(status, conditions=listed)
+
+
+def _is_over(known: Condition, found: StallReview) -> bool:
+    """Whether the condition is no longer true: the job has stalled, or its log could not be read."""
+    return known.status == "True" or (known.reason == reasons.LOGS_FORBIDDEN and not found.is_blind)
+
+
 def count_active_as_succeeded(status: Status) -> Status:
     """Count running tasks of a job that succeeds (mostly parameter servers) as succeeded, as upstream does."""
     roles = {
@@ -104,6 +132,12 @@ def count_active_as_succeeded(status: Status) -> Status:
         for name, role in status.replica_statuses.items()
     }
     return msgspec.structs.replace(status, replica_statuses=roles)
+
+
+def _first_run(situation: Situation) -> datetime:
+    """When the first program started, as far as pods still say it; clocks of nodes may differ."""
+    known = [whole_seconds(pod.run_started) for pod in situation.observed.pods if pod.run_started]
+    return min(situation.stamp, max(situation.start, min(known, default=situation.stamp)))
 
 
 def _run(job: Job, listed: tuple[Condition, ...], now: datetime) -> tuple[Condition, ...]:

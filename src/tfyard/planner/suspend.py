@@ -1,12 +1,15 @@
-"""Suspending a job: pods and Services are deleted; finished tasks stay finished by what the status remembers."""
+"""Suspending a job: pods and Services are deleted; finished tasks stay finished by what the status remembers.
+A job may keep its pods, with their logs: then they are ended in place, and deleted by the resume."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
-from tfyard.model import Action, Delete, Job, Observed, Status
+from tfyard.model import END_AT_ONCE, Action, Amend, Delete, Job, Observed, Pod, Status
+from tfyard.model.names import STOPPED
 
 from . import children, conditions, gang, plan, reasons
 from .census import GivenUp
+from .pod_state import is_active
 from .restart import is_tolerated
 from .situation import Situation
 
@@ -37,13 +40,27 @@ def pods_to_remember(situation: Situation) -> Iterator[GivenUp]:
 
 
 def pods_still_leaving(situation: Situation) -> Iterator[GivenUp]:
-    """Pods that the suspension deleted and that still exist at the resume: however they end, their tasks have not
-    finished, and they were not taken away by the cluster."""
+    """Pods that the suspension deleted or ended and that still exist at the resume: however they end, their tasks
+    have not finished, and they were not taken away by the cluster."""
     if situation.is_resumed:
         yield from (GivenUp(pod) for role in situation.census for pod in role.leaving)
 
 
-def delete_all(job: Job, observed: Observed, now: datetime) -> Iterator[Action]:
-    yield from plan.delete_pods(observed.pods, now)
+def stop_all(job: Job, observed: Observed, now: datetime) -> Iterator[Action]:
+    kept = [pod for pod in observed.pods if job.run_policy.keeps_pods and _has_logs(pod)]
+    uids = {pod.uid for pod in kept}
+    yield from (_end(pod) for pod in kept if is_active(pod) and not pod.told_to_end)
+    yield from plan.delete_pods((pod for pod in observed.pods if pod.uid not in uids), now)
     yield from gang.delete_group(job, observed)
     yield from (Delete(kind, name) for kind, name in children.temporary(job, observed.children))
+
+
+def _has_logs(pod: Pod) -> bool:
+    return pod.deleting is None and pod.phase != "Pending"
+
+
+def _end(pod: Pod) -> Amend:
+    """A pod whose program has ended by itself says so afterwards, too."""
+    marks = {} if pod.end else {"annotations": {STOPPED: "true"}}
+    patch = {"metadata": {"uid": pod.uid, **marks}, "spec": {"activeDeadlineSeconds": END_AT_ONCE}}
+    return Amend("Pod", pod.name, patch, reasons.STOPPED_PODS)

@@ -1,8 +1,9 @@
 """One new start of all tasks.
 
 Under every policy, if a task fails because another one was taken away: its peers would fail one after the other.
-In jobs with `together`, whenever one task must start again. All attempts are raised by one status, before anything
-is deleted; new pods are created when the old ones are gone, so that two starts never meet.
+If a task has stalled, in a job that wants it: whichever of them hangs. In jobs with `together`, whenever one task
+must start again. All attempts are raised by one status, before anything is deleted; new pods are created when the
+old ones are gone, so that two starts never meet.
 """
 
 from collections.abc import Iterable
@@ -61,7 +62,7 @@ def remembered(known: Disruption | None, aftermath: Aftermath, verdict: Verdict)
 def is_held(situation: Situation, known: Disruption | None) -> bool:
     """Whether missing pods wait: for the end of pods of the start before, or for the end of a burst."""
     census, is_together = situation.census, applies(situation)
-    if not is_together and not (known and known.restarted):
+    if not is_together and not (known and known.restarted) and not _has_stalled(situation):
         return False
     old = any(role.stale for role in census)
     if not is_together:
@@ -82,6 +83,8 @@ def wake_after(situation: Situation, known: Disruption | None) -> float:
 def _cause(aftermath: Aftermath, verdict: Verdict) -> str:
     """A sentence that says why all tasks start again; empty: they do not."""
     job, lost = aftermath.situation.job, aftermath.disruption
+    if verdict.stalled:
+        return reasons.STALL_RESTARTED_MESSAGE.format(job=job, stall=verdict.why_stalled)
     failed = (*verdict.lost, *aftermath.failed_again)
     if lost and failed:
         return reasons.PEER_LOST_MESSAGE.format(job=job, taken=disruption.names(lost), failed=_names(failed))
@@ -96,12 +99,18 @@ def _cause(aftermath: Aftermath, verdict: Verdict) -> str:
     return reasons.TAKEN_MESSAGE.format(job=job, taken=_names(verdict.replaced)) if verdict.replaced else ""
 
 
+def _has_stalled(situation: Situation) -> bool:
+    """Whether the status tells that all tasks were started again because of a stall."""
+    stall = situation.before.condition(reasons.STALLED)
+    return stall is not None and stall.reason == reasons.STALL_RESTARTED
+
+
 def _names(pods: Iterable[Pod]) -> str:
     return ", ".join(sorted({pod.task.name for pod in pods})[: disruption.NAMED_TASKS])
 
 
 def _counted_once(given_up: tuple[GivenUp, ...]) -> tuple[GivenUp, ...]:
-    """One failure is one retry, however many tasks fail with it."""
+    """The verdict in which one failure is one retry, however many tasks fail with it."""
     first = next((each for each in given_up if each.counts), None)
     return tuple(replace(each, counts=each is first) for each in given_up)
 

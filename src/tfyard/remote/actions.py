@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import NotPossible, TfyardError, Usage
@@ -19,6 +18,7 @@ from tfyard.kube.requests import FIELD_MANAGER, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import chosen
 from tfyard.model import CHIEF, MASTER, Manifest
+from tfyard.model.names import KEEPS_PODS
 from tfyard.model.spelling import did_you_mean
 from tfyard.overview.job_table import state
 from tfyard.overview.waiting import TIMEOUT_CODE
@@ -86,9 +86,9 @@ def _of_another(tfjob: Found, problem: Refused) -> TfyardError:
 # --- stop and resume
 
 
-def stop(client: SyncClient, tfjob: Found) -> ClusterIntent:
-    """Its pods go, the job stays and can be resumed. A job that Kueue has admitted is stopped by Kueue, which
-    would resume it otherwise."""
+def stop(client: SyncClient, tfjob: Found, *, keeps_pods: bool = False) -> ClusterIntent:
+    """Suspends a job: its pods go, the job stays and can be resumed. A job that Kueue has admitted is stopped by
+    Kueue, which would resume it otherwise. `keeps_pods`: they end and stay, with their logs."""
     _require_unfinished(tfjob, "stop")
     if edits.has_list(tfjob.manifest):
         text = f"{tfjob.name} has the form of v1alpha1, which cannot be suspended"
@@ -109,7 +109,7 @@ def stop(client: SyncClient, tfjob: Found) -> ClusterIntent:
         goes=has.leaving(pods),
         stays=("the job, its restarts and which tasks have finished", *has.data()),
         notes=(*notes, *has.unseen),
-        requests=sent,
+        requests=(*((_keeping_pods(tfjob),) if keeps_pods else ()), *sent),
         pods=_uids(pods),
     )
     return _checked(client, intent)
@@ -233,16 +233,15 @@ def _scaling_notes(tfjob: Found) -> tuple[str, ...]:
 def rerun(
     client: SyncClient, tfjob: Found, changes: reruns.RerunChanges, *, is_exact: bool = False
 ) -> ClusterIntent:
-    """A new job of the same spec. The old one stays as it is. `is_exact`: with the images that kubelets ran."""
+    """A new job of the same spec. The old one stays as it is. `is_exact`: with the code and images that it ran."""
     _require_roles(tfjob, changes.counts)
     taken = {each.job.name for each in jobs.summaries(client, Scope(tfjob.namespace))}
     name = changes.name or reruns.next_name(tfjob.manifest, taken)
     if name in taken:
         raise NotPossible(f"there is a job {name} already; choose another name, or none")
-    notes = list[str]()
+    notes = tuple[str, ...]()
     if is_exact:
-        digests, notes = job_records.exact_images(client, tfjob)
-        changes = replace(changes, digests=digests)
+        changes, notes = reruns.exact(client, tfjob, changes)
     document = reruns.manifest(tfjob.manifest, name, changes)
     still = "" if tfjob.summary.status.is_finished else f", which has not finished: {_state(tfjob)}"
     shared = [f"the claim {claim}, which both jobs use" for claim in Belongings(client, tfjob).claims()]
@@ -250,7 +249,7 @@ def rerun(
         verb="rerun",
         tfjob=tfjob,
         stays=(f"{tfjob.name}{still}", *shared),
-        notes=tuple(notes),
+        notes=notes,
         requests=(requests.create(tfjob.resource.path(tfjob.namespace), document, WRITER),),
         becomes=document,
         made=name,
@@ -295,7 +294,7 @@ def _require_roles(tfjob: Found, counts: Iterable[str]) -> dict[str, edits.Store
 
 
 def _state(tfjob: Found) -> str:
-    return state(tfjob.summary) or "Pending"
+    return state(tfjob.summary)
 
 
 # --- requests
@@ -305,6 +304,12 @@ def _patch(tfjob: Found, changes: list[Edit]) -> Request:
     """The patch has the uid of the job, which the server compares: a new job of the same name is refused."""
     own = Edit(("metadata", "uid"), tfjob.uid)
     return requests.patch(tfjob.path, edits.patch([own, *changes]), Patch.JSON, WRITER)
+
+
+def _keeping_pods(tfjob: Found) -> Request:
+    """Sent before the job is suspended, because the operator acts at once."""
+    marked = {"metadata": {"uid": tfjob.uid, "annotations": {KEEPS_PODS: "true"}}}
+    return requests.patch(tfjob.path, marked, query=WRITER)
 
 
 def _pod_deletion(tfjob: Found, pod: PodView) -> Request:
@@ -345,10 +350,11 @@ def _repeated(look: Callable[[], str]) -> Iterator[str]:
 
 
 def _left(client: SyncClient, intent: ClusterIntent) -> str:
-    """What still has to go; empty: nothing."""
+    """What still has to go, in words; empty: nothing."""
     if intent.verb == "delete" and _now(client, intent.tfjob) is not None:
         return f"the job {intent.tfjob.name} to be gone"
-    here = {pod.metadata.uid for pod in Belongings(client, intent.tfjob).pods()}
+    pods = Belongings(client, intent.tfjob).pods()
+    here = {pod.metadata.uid for pod in pods if intent.verb == "delete" or not pod.is_over}
     return "".join(
         f"{each} to be gone" for each in counted("pod", [t for t, uid in intent.pods.items() if uid in here])
     )

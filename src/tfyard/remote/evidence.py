@@ -30,8 +30,9 @@ from tfyard.kube.errors import Answered
 from tfyard.kube.kinds import ListPage
 from tfyard.kube.sync import SyncClient
 from tfyard.model import ROLES, Manifest, Role, Status, tensorflow_container
-from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME, QUEUE_NAME
-from tfyard.overview.causes import killed, run_policy, running, volumes
+from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME
+from tfyard.overview import queue_place
+from tfyard.overview.causes import killed, running, volumes
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
 from tfyard.overview.fixes import GivenAs
 from tfyard.planner.results import fates
@@ -72,6 +73,7 @@ VIEWS: dict[str, Any] = {
     "slices": objects.Slice,
     "policies": objects.NetworkPolicy,
     "workloads": objects.QueuedWorkload,
+    "pending": objects.PendingWorkload,
 }
 LEADING = [role.lower() for role in ROLES]
 """Roles by what their logs tell: the chief's tells the most."""
@@ -86,6 +88,7 @@ def gather(client: SyncClient, manifest: Manifest) -> Evidence:
     """Evidence about a TFJob as the server has it."""
     evidence = _with_pods(client, _of_manifest(manifest))
     evidence = with_collections(client, evidence, _needed(evidence))
+    evidence = _with_pending(client, evidence)
     evidence = _with_logs(client, evidence)
     return with_collections(client, evidence, _of_network(evidence))
 
@@ -194,6 +197,15 @@ def with_collections(client: SyncClient, evidence: Evidence, fields: set[str]) -
     return replace(evidence, **lists)
 
 
+def _with_pending(client: SyncClient, evidence: Evidence) -> Evidence:
+    """Adds what waits in the queue of a job that Kueue has taken up."""
+    place = queue_place.of_job(evidence)
+    if place is None or queue_place.workload_of(evidence) is None:
+        return evidence
+    path = requests.QUEUE_VISIBILITY.path(evidence.namespace, place.queue, "pendingworkloads")
+    return replace(evidence, pending=_list(client, "pending", path, {}))
+
+
 def _list(client: SyncClient, field: str, path: str, query: dict[str, str]) -> Any:
     """All objects, or why they cannot be read. A kind that this cluster does not have has none."""
     name = path.rpartition("/")[2]
@@ -243,7 +255,7 @@ def tail(log: bytes) -> LogTail:
         stamp, space, text = line.partition(" ")
         at = _time(stamp) or at
         lines.append(text if space else line)
-    return LogTail("\n".join(lines), at)
+    return LogTail.of(lines, at)
 
 
 def _time(stamp: str) -> datetime | None:
@@ -274,7 +286,7 @@ def _needed(evidence: Evidence) -> set[str]:
         needed |= {"leases", "operators"}
     if not evidence.status.conditions:
         needed.add("definitions")
-    if QUEUE_NAME in evidence.labels and (run_policy.is_suspended(evidence) or run_policy.is_gated(evidence)):
+    if queue_place.of_job(evidence):
         needed.add("workloads")
     return needed
 

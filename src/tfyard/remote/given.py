@@ -10,12 +10,14 @@ from msgspec import Struct
 from tfyard import formats
 from tfyard.kube import requests
 from tfyard.model import Manifest
+from tfyard.model.corrupt_json import CORRUPT_JSON
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl-client-side-apply"
 """The manager of the fields that `kubectl apply` writes."""
 PARTS = (("spec",), ("metadata", "labels"), ("metadata", "annotations"))
-"""What people write."""
+"""The parts of a manifest that users write."""
+APPLIED = ("apiVersion", "kind", "spec")
 Fields = Mapping[str, Any]
 Path = tuple[str, ...]
 
@@ -43,7 +45,7 @@ def given(manifest: Manifest) -> Given | None:
     metadata = manifest["metadata"]
     entries = [each for each in metadata.get("managedFields") or [] if not each.get("subresource")]
     if text := (metadata.get("annotations") or {}).get(LAST_APPLIED):
-        with suppress(msgspec.DecodeError):  # it was edited
+        with suppress(*CORRUPT_JSON):  # it was edited
             document = msgspec.json.decode(text)
             own = [each for each in entries if each["manager"] == KUBECTL]
             changed = _changed(entries, own) if own else ()
@@ -61,6 +63,12 @@ def given(manifest: Manifest) -> Given | None:
         changed=_changed(entries, [last]),
         is_whole=False,
     )
+
+
+def applied(manifest: Manifest) -> str:
+    """What the server has, as YAML."""
+    text = formats.to_yaml({key: value for key, value in manifest.items() if key in APPLIED})
+    return f"# as applied: with the defaults of the server\n{text}"
 
 
 def _changed(entries: list[Manifest], own: list[Manifest]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 The ConfigMap is immutable and owned by the job, so it goes with it. The operator does nothing for it.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,27 +16,26 @@ from tfyard.job_input.code_reading import submitter
 from tfyard.kube import AlreadyExists, KubeError, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.logs import devices
-from tfyard.model import Job, Manifest, tensorflow_container
-from tfyard.model.names import JOB_NAME
+from tfyard.model import Job, Manifest
+from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.names import CODE_VOLUME, JOB_NAME, PACKAGES_VOLUME, SWEEP
 from tfyard.overview import attempts, job_record
 from tfyard.overview.attempts import Attempt, gone, merged, remembered
-from tfyard.overview.job_record import LARGEST, CodeState, JobRecord, Origin
+from tfyard.overview.job_record import LARGEST, CodeState, JobRecord, Origin, Software
 from tfyard.overview.job_table import state
 from tfyard.overview.parameters import command, parameters
-from tfyard.planner.leaders import leaders, leading_role
+from tfyard.planner.leaders import deciding_task, leading_role
 from tfyard.planner.results import fates
 from tfyard.remote import jobs, usage, views
-from tfyard.remote.jobs import Found, Scope
+from tfyard.remote.jobs import Found
 from tfyard.remote.refusals import EDIT, granted
-from tfyard.remote.reruns import first_name
 from tfyard.views.pods import PodDetails
 
 SUFFIX, RECORD, DIFF = "-record", "record.json", "code.diff"
 HEAD = 256 << 10
 """Bytes of a log in which TensorFlow says its version and its devices."""
-
-_PINNED = re.compile(r"[\w.:/-]+@sha256:[0-9a-f]{64}")
-"""An image that is always the same."""
+TAIL = {"tailLines": "20", "limitBytes": str(256 << 10)}
+"""The end of the log of an init container, which tells packages and commit in its last lines."""
 
 Say = Callable[[str], None]
 
@@ -105,7 +103,8 @@ def _write(client: SyncClient, tfjob: Found, wanted: Manifest, say: Say) -> None
 def _is_record(config_map: Manifest, tfjob: Found) -> bool:
     """Whether it is the record of a job of this name, which may have been deleted since."""
     owners = config_map["metadata"].get("ownerReferences") or []
-    of_name = any(each.get("name") == tfjob.name and each.get("kind") == "TFJob" for each in owners)
+    kind = tfjob.manifest["kind"]
+    of_name = any(each.get("name") == tfjob.name and each.get("kind") == kind for each in owners)
     return of_name and RECORD in (config_map.get("data") or {})
 
 
@@ -123,7 +122,9 @@ def read(client: SyncClient, tfjob: Found) -> JobRecord:
     pods, log = list[PodDetails](), ""
     try:
         pods = views.pods(client, tfjob)
-        log = _first_lines(client, tfjob, job, pods)
+        pod = _deciding(job, pods)
+        log = usage.log_of(client, tfjob, pod, {"limitBytes": str(HEAD)}) if pod else ""
+        origin = _as_told(client, tfjob, job, pod, origin)
     except KubeError as problem:
         problems.append(f"pods and logs: {problem}")
     tried, now = _attempts(tfjob, job, pods), status.completion_time or datetime.now(UTC)
@@ -132,13 +133,13 @@ def read(client: SyncClient, tfjob: Found) -> JobRecord:
         job=tfjob.name,
         place="cluster",
         namespace=tfjob.namespace,
-        state=state(tfjob.summary) or "Pending",
+        state=state(tfjob.summary),
         exit_code=status.failure.exit_code if status.failure else 0 if status.has("Succeeded") else None,
         message=status.failure.message if status.failure else "",
         started=status.start_time or tfjob.summary.created,
         ended=status.completion_time,
         origin=origin,
-        tensorflow=devices.tensorflow_version(log),
+        tensorflow=devices.tensorflow_version(log) or job_record.tensorflow_of(origin.software),
         devices=devices.devices(log),
         roles=job_record.roles(job, digests(job, pods)) if job else (),
         nodes=tuple(dict.fromkeys(pod.spec.node_name for pod in pods if pod.spec.node_name)),
@@ -163,30 +164,9 @@ def carry_over(client: SyncClient, old: Found, name: str, say: Say) -> None:
         write(client, new, origin_of(job, origin.code), diff, say)
 
 
-def exact_images(client: SyncClient, tfjob: Found) -> tuple[dict[str, str], list[str]]:
-    """Role -> the image that its kubelets ran, and notes on what the same images do not make the same."""
-    job = formats.check(tfjob.manifest).job
-    ran = digests(job, views.pods(client, tfjob)) if job else {}
-    known = {role: image for role, image in ran.items() if _PINNED.fullmatch(image)}
-    notes = ["the code is the same where the job has it by its hash; code of a git branch is fetched again"]
-    for role in job.roles if job else ():
-        image = str(tensorflow_container(role.template).get("image") or "")
-        if role.name not in known and not _PINNED.fullmatch(image):
-            of = f"{image} of {role.name.lower()}"
-            notes.append(f"not the same, maybe: {of}, whose digest no pod tells any more")
-    return known, notes
-
-
-def previous(client: SyncClient, tfjob: Found) -> str:
-    """Name of the newest job before this one, of those that were made from the same first one; empty: none."""
-    first, created = first_name(tfjob.manifest), tfjob.summary.created
-    related = [
-        each.summary
-        for each in jobs.manifests(client, Scope(tfjob.namespace))
-        if first_name(each.manifest) == first and each.uid != tfjob.uid
-    ]
-    before = [each for each in related if each.created <= created]
-    return max(before, key=lambda each: each.created).name if before else ""
+def submitter_of(client: SyncClient, tfjob: Found) -> str:
+    """The submitter of the job, as the client has recorded it; empty: it is not known, or may not be read."""
+    return _origin(client, tfjob, None)[0].submitter
 
 
 def digests(job: Job | None, pods: Iterable[PodDetails]) -> dict[str, str]:
@@ -204,27 +184,40 @@ def digests(job: Job | None, pods: Iterable[PodDetails]) -> dict[str, str]:
 def _origin(client: SyncClient, tfjob: Found, job: Job | None) -> tuple[Origin, str, list[str]]:
     """The client's part with its diff; of a job without it, what its spec tells."""
     data, problem = _stored(client, tfjob)
-    name = f"{tfjob.name}{SUFFIX}"
+    name = record_name(tfjob)
     if not problem:
         try:
-            return msgspec.json.decode(data[RECORD], type=Origin), str(data.get(DIFF) or ""), []
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
+            origin = msgspec.json.decode(data[RECORD], type=Origin)
+            if SWEEP in _labels(tfjob) and (job := job or formats.check(tfjob.manifest).job):
+                origin = replace(origin, command=command(job), parameters=parameters(job))
+            return origin, str(data.get(DIFF) or ""), []
+        except (*CORRUPT_JSON, KeyError, TypeError) as error:
             problem = f"the ConfigMap {name} is corrupt ({error}), and is skipped"
     known = Origin(command=command(job), parameters=parameters(job)) if job else Origin()
     return known, "", [problem]
 
 
+def record_name(tfjob: Found) -> str:
+    """The name of the ConfigMap. All trials of a sweep have one: their code is the same."""
+    return f"{_labels(tfjob).get(SWEEP) or tfjob.name}{SUFFIX}"
+
+
+def _labels(tfjob: Found) -> dict[str, str]:
+    return tfjob.manifest["metadata"].get("labels") or {}
+
+
 def _stored(client: SyncClient, tfjob: Found) -> tuple[Manifest, str]:
     """The data of the ConfigMap; or why there is none."""
-    name = f"{tfjob.name}{SUFFIX}"
+    name = record_name(tfjob)
     try:
         stored = client.send(requests.get(requests.CONFIG_MAPS.path(tfjob.namespace, name)))
     except NotFound:
         return {}, f"its code is unknown: there is no ConfigMap {name}, which `tfyard submit` writes"
     except KubeError as problem:
         return {}, f"its code is unknown: {problem}"
-    owners = stored["metadata"].get("ownerReferences") or []
-    if tfjob.uid not in {each.get("uid") for each in owners}:
+    owners = {each.get("uid") for each in stored["metadata"].get("ownerReferences") or []}
+    own = {tfjob.uid, *(each["uid"] for each in tfjob.manifest["metadata"].get("ownerReferences") or [])}
+    if owners.isdisjoint(own):
         return {}, f"its code is unknown: the ConfigMap {name} is of another job"
     return stored.get("data") or {}, ""
 
@@ -237,9 +230,24 @@ def _attempts(tfjob: Found, job: Job | None, pods: Sequence[PodDetails]) -> list
     return merged(remembered(status), [*seen, *others], [task.name for task in job.tasks()] if job else [])
 
 
-def _first_lines(client: SyncClient, tfjob: Found, job: Job | None, pods: Iterable[PodDetails]) -> str:
-    """The beginning of the log of the task that decides the job."""
+def _deciding(job: Job | None, pods: Iterable[PodDetails]) -> PodDetails | None:
+    """The pod of the task that decides the job."""
+    task = deciding_task(job) if job else None
+    return next((each for each in pods if task and each.task == task.name), None)
+
+
+def _as_told(
+    client: SyncClient, tfjob: Found, job: Job | None, pod: PodDetails | None, origin: Origin
+) -> Origin:
+    """The client's part, with what tfyard's scripts write to the logs of init containers: the packages that the
+    image has, and the commit that was cloned."""
     role = leading_role(job) if job else None
-    task = f"{role.name.lower()}-{min(leaders(job))}" if job and role else ""
-    pod = next((each for each in pods if each.task == task), None)
-    return usage.log_of(client, tfjob, pod, {"limitBytes": str(HEAD)}) if pod else ""
+    present = (role.template.get("spec") or {}).get("initContainers") or () if role else ()
+    steps = [each for each in present if each.get("name") in (PACKAGES_VOLUME, CODE_VOLUME)]
+    logs = [usage.log_of(client, tfjob, pod, {"container": each["name"], **TAIL}) for each in steps if pod]
+    commit = next(filter(None, map(job_record.told_commit, logs)), origin.code.commit)
+    software = next(filter(None, map(job_record.told_software, logs)), None)
+    if software is None and any("git" not in (each.get("command") or ()) for each in steps):
+        why = "the init container did not tell them" if pod else "no pod is there that could tell them"
+        software = Software(problem=why)
+    return replace(origin, code=replace(origin.code, commit=commit), software=software)

@@ -22,12 +22,12 @@ from tfyard.kube.decoding import decode, items
 from tfyard.kube.sync import ANYTHING, SyncClient
 from tfyard.kube.sync_lists import Contact
 from tfyard.model import Manifest
-from tfyard.model.names import DELETED_BY_TTL
+from tfyard.model.names import DELETED_BY_TTL, SWEEP
 from tfyard.model.spelling import nearest
 from tfyard.model.summary import JobSummary
 
 from .addresses import OLD_TFJOBS, TFJOBS
-from .summaries import VIEWS, of_view, summary
+from .summaries import VIEWS, SummaryView, of_view, summary
 
 BOTH = (TFJOBS, OLD_TFJOBS)
 
@@ -81,6 +81,8 @@ class LocatedJob(Struct, frozen=True):
 
     resource: Resource
     job: JobSummary
+    sweep: str = ""
+    """Name of the sweep that it is a trial of; empty: of none."""
 
     @property
     def title(self) -> str:
@@ -103,10 +105,10 @@ def find(client: SyncClient, namespace: str, name: str) -> Found:
 def summaries(client: SyncClient, scope: Scope) -> list[LocatedJob]:
     """Rows by namespace and name, as kubectl sorts."""
     rows = [
-        LocatedJob(resource, job)
+        row
         for resource, answers in _pages(client, scope)
         for answer in answers
-        for job in _summaries(answer)
+        for row in _rows(resource, answer)
     ]
     return sorted(rows, key=lambda each: (each.job.namespace, each.job.name))
 
@@ -131,7 +133,7 @@ def watch(
     path = resource.path(scope.namespace)
     for event in sync_lists.watch(client, VIEWS, path, scope.query, contact=contact):
         objects = event.items if isinstance(event, Snapshot) else [event.object]
-        rows = [LocatedJob(resource, of_view(view)) for view in objects]
+        rows = [_row(resource, view) for view in objects]
         news = [row for row in rows if _is_news(known, row, event)]
         changes = [_deleted(row) for row in news] if isinstance(event, Removed) else news
         if isinstance(event, Snapshot):  # after a gap: some may be gone
@@ -183,11 +185,15 @@ def _pages(
     return pages
 
 
-def _summaries(answer: bytes) -> list[JobSummary]:
+def _rows(resource: Resource, answer: bytes) -> list[LocatedJob]:
     try:
-        return [of_view(view) for view in decode(VIEWS.page, answer).items or []]
+        return [_row(resource, view) for view in decode(VIEWS.page, answer).items or []]
     except Undecodable:
-        return [summary(item) for item in items(answer)]
+        return [LocatedJob(resource, summary(item)) for item in items(answer)]
+
+
+def _row(resource: Resource, view: SummaryView) -> LocatedJob:
+    return LocatedJob(resource, of_view(view), (view.metadata.labels or {}).get(SWEEP, ""))
 
 
 def _title(resource: Resource, name: str) -> str:

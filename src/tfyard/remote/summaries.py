@@ -10,6 +10,7 @@ from tfyard.errors import Invalid
 from tfyard.kube import Kind
 from tfyard.kube.decoding import decode
 from tfyard.model import Status
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.summary import JobSummary
 from tfyard.views.tfjob_status import decode_status
 
@@ -23,6 +24,7 @@ class _JobMeta(Struct, frozen=True, rename="camel"):
     creation_timestamp: datetime
     uid: str = ""
     resource_version: str = ""
+    labels: dict[str, str] | None = None
 
 
 class _Role(Struct, frozen=True):
@@ -71,7 +73,7 @@ def _with_counts(status: Status, spec: Raw) -> Status:
     """Adds the number of tasks of each role: other operators write only how many are active."""
     try:
         specs = _SPEC.decode(spec).tf_replica_specs
-    except msgspec.DecodeError:
+    except CORRUPT_JSON:
         return status
     roles = {}
     for name, role in status.replica_statuses.items():

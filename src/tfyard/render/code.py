@@ -37,6 +37,8 @@ _PACKAGES, _PACKAGES_AT = PACKAGES_VOLUME, f"/{PACKAGES_VOLUME}"
 LAYERS = "packages"
 """Folder beside the code on a claim, with one folder per layer of packages."""
 _INSTALL = "requirements.py"
+_TELL = "packages.py"
+"""Follows the script that uses the image's Python last: records of jobs have what it tells."""
 _OTHER_PACKAGES = "TFYARD_OTHER_PACKAGES"
 """Variable that keeps the job's own value of PYTHONPATH."""
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
@@ -51,7 +53,7 @@ def add(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
         return _add_folder(job, code, options.code_files)
     if code.kind == "git":
         return with_packages(job, code, lambda template: _cloned(template, code, options.git_image)), []
-    script = {**_config_map(job), "data": {_FETCH: scripts.read(_FETCH)}}
+    script = {**_config_map(job), "data": {_FETCH: _bringing(_FETCH, code)}}
     job = with_packages(job, code, lambda template: _fetched(template, code, script["metadata"]["name"]))
     return job, [
         RenderedObject(script, f"The script that fetches `code: {code.source}` before the training.")
@@ -191,8 +193,13 @@ def _mounted(template: Manifest, code: Code, name: str) -> Manifest:
 
 
 def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
-    command = [*podspec.python("-c", scripts.read("unpack.py")), f"{_SOURCE_AT}/{ARCHIVE}", code.at]
+    command = [*podspec.python("-c", _bringing("unpack.py", code)), f"{_SOURCE_AT}/{ARCHIVE}", code.at]
     return _by_init_container(template, code, name, command)
+
+
+def _bringing(script: str, code: Code) -> str:
+    """The script that brings the code, and tells the packages unless a later step installs more of them."""
+    return scripts.read(script) + ("" if code.requirements else scripts.read(_TELL))
 
 
 def _fetched(template: Manifest, code: Code, name: str) -> Manifest:
@@ -213,8 +220,9 @@ def _by_init_container(template: Manifest, code: Code, name: str, command: list[
 
 
 def _cloned(template: Manifest, code: Code, image: str) -> Manifest:
-    line = 'git clone --quiet -- "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3" --; fi'
-    command = ["/bin/sh", "-c", line, "git", code.source, code.at, code.ref]
+    clone = 'git clone --quiet -- "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3" --; fi'
+    tell = 'echo "commit: $(git -C "$2" rev-parse HEAD)"'
+    command = ["/bin/sh", "-c", f"{clone} && {tell}", "git", code.source, code.at, code.ref]
     step = podspec.init_container(VOLUME, template, command, [{"name": VOLUME, "mountPath": code.at}])
     return podspec.add_init_container(_with_directory(template, code), {**step, "image": image}, first=True)
 
@@ -235,7 +243,7 @@ def with_requirements(
     volume, name = layer
     sub_path = {"subPath": f"{ON_CLAIM}/{LAYERS}"} if "persistentVolumeClaim" in volume else {}
     mount: Manifest = {"name": volume["name"], "mountPath": _PACKAGES_AT, **sub_path}
-    script = scripts.read(_INSTALL)
+    script = scripts.read(_INSTALL) + scripts.read(_TELL)
     command = podspec.python("-c", script, f"{code.at}/{code.requirements}", _PACKAGES_AT, name)
     step = podspec.init_container(_PACKAGES, template, command, [code_mount, mount])
     step["workingDir"] = code.at  # paths in the file, such as ./package.whl, are relative to it

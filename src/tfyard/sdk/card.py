@@ -1,4 +1,4 @@
-"""The card of a run in a notebook: HTML that is updated while the run lasts.
+"""The card of a run or a sweep in a notebook: HTML that is updated while it lasts.
 
 A thread updates it through IPython's display handle, without an event loop and without a script in the page. All
 text of users and programs is escaped.
@@ -6,7 +6,7 @@ text of users and programs is escaped.
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from tfyard.errors import TfyardError
 from tfyard.kube import KubeError
 from tfyard.model.summary import JobSummary
-from tfyard.overview import job_table, metrics, waiting
-from tfyard.overview.curves import CurveBox, finite, polyline
-from tfyard.overview.progress import Curve, Progress
+from tfyard.model.sweep import SweepState
+from tfyard.overview import job_table, metrics, sweep_text, waiting
+from tfyard.overview.curves import Curve, CurveBox, finite, polyline
 from tfyard.overview.wording import duration
 from tfyard.sdk.why import why
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 UPDATE_EVERY = 1.0
 WIDTH, HEIGHT = 240, 48
+BEST_TRIALS = 10
+CELL = "text-align:left;padding:.1em 1em .1em 0;white-space:nowrap"
 COLOURS = {"Succeeded": "#2e7d32", "Failed": "#c62828", "Killed": "#c62828", "Running": "#1565c0"}
 OTHER = "#8a6d00"
 BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;max-width:46em;font-family:sans-serif"
@@ -34,7 +36,8 @@ BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;max-width:46em
 def html(place: "Place") -> str:
     """The card of the current state; an error is shown in the card."""
     try:
-        body = "".join(_body(place))
+        state = place.sweep()
+        body = "".join(_body(place) if state is None else _sweep_body(place, state))
     except TfyardError as problem:
         body = f"<b>{escape(place.name)}</b>{_text(str(problem))}"
     return f'<div style="{BOX}">{body}</div>'
@@ -42,7 +45,7 @@ def html(place: "Place") -> str:
 
 def _body(place: "Place") -> Iterator[str]:
     job = place.summary()
-    state = job_table.state(job) or "Pending"
+    state = job_table.state(job)
     where = f"namespace {job.namespace}" if job.namespace else "on this machine"
     colour = COLOURS.get(state, OTHER)
     yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">{escape(where)}</span><br>'
@@ -54,9 +57,31 @@ def _body(place: "Place") -> Iterator[str]:
     progress = metrics.progress(place.points(()))
     if progress.values:
         yield f"<br>{escape(f'{progress.position()}  {progress.metrics(4)}')}"
-        yield _curve(progress)
+        yield _curve(progress.loss())
     if state not in ("Succeeded", "Running"):
         yield _text(str(why(place.evidence())))
+
+
+def _sweep_body(place: "Place", state: SweepState) -> Iterator[str]:
+    """The progress, the best trials with their values, and the best value so far."""
+    job = place.summary()
+    where = f"namespace {job.namespace}" if job.namespace else "on this machine"
+    yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">sweep {escape(where)}</span><br>'
+    yield f'<b style="color:{COLOURS.get(state.phase, OTHER)}">{escape(state.phase)}</b> {escape(_since(job))}'
+    yield escape(f" · {sweep_text.progress(state)}")
+    if state.message:
+        yield _text(state.message)
+    head, *rows = sweep_text.trial_rows(state, datetime.now(UTC))
+    if rows:
+        body = "".join(map(_row, rows[:BEST_TRIALS]))
+        yield f'<table style="margin-top:.5em">{_row(head, "th")}{body}</table>'
+        yield f"<i>and {len(rows) - BEST_TRIALS} more</i>" if len(rows) > BEST_TRIALS else ""
+    yield _curve(sweep_text.best_so_far(state))
+
+
+def _row(cells: Sequence[str], tag: str = "td") -> str:
+    shown = (f'<{tag} style="{CELL}">{escape(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def _since(job: JobSummary) -> str:
@@ -69,8 +94,7 @@ def _text(text: str) -> str:
     return f'<pre style="white-space:pre-wrap;margin:.5em 0 0">{escape(text)}</pre>'
 
 
-def _curve(progress: Progress) -> str:
-    curve = progress.loss()
+def _curve(curve: Curve | None) -> str:
     points = finite(curve.points) if curve else []
     if curve is None or len(points) < 2:
         return ""

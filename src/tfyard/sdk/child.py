@@ -1,4 +1,4 @@
-"""The process that runs one job for a Python program, as `tfyard run` does for a terminal.
+"""The process that runs one job for a Python program, as `tfyard run` does for a terminal, or drives a sweep.
 
 It is a separate process because a run has an event loop, child processes and a working directory, which must not
 be those of the program. Its standard input has an order in the first line, then the job file if that is in no
@@ -7,11 +7,17 @@ the program ends, in whatever way.
 """
 
 import asyncio
+import logging
 import os
 import signal
 import sys
+import threading
+import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
@@ -24,17 +30,39 @@ from tfyard.local.prepare import prepare
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run import Execution
 from tfyard.model.run_events import Note, RunEvent
-from tfyard.sdk.messages import Asked, Began, Message, Rerun, Resume, RunRefused, StartRun, Told
+from tfyard.sdk.messages import (
+    Asked,
+    Began,
+    Message,
+    Rerun,
+    Resume,
+    ResumeSweep,
+    RunOrder,
+    RunRefused,
+    StartRun,
+    StartSweep,
+    SweepOrder,
+    Told,
+)
+
+if TYPE_CHECKING:
+    from tfyard.model.sweep import SweepState
+    from tfyard.sdk.sweep_on_machine import DriveOnMachine
 
 LOOK_EVERY = 0.5
 """Seconds between two checks whether the program still runs."""
+INTERRUPTED = 130
 
 
 def main() -> int:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Asked)
     try:
+        if isinstance(order.what, StartSweep | ResumeSweep):
+            return _drive(order.what, order.program)
         prepared = _prepared(order.what)
         _tell_about(prepared)
+        if os.getppid() != order.program:  # it has ended meanwhile, and nobody would know of the run
+            return 1
         return asyncio.run(_Serving(prepared, order.program).run())
     except Invalid as error:
         plain = tuple(
@@ -48,7 +76,7 @@ def main() -> int:
     return 1
 
 
-def _prepared(order: StartRun | Resume | Rerun) -> PreparedRun:
+def _prepared(order: RunOrder) -> PreparedRun:
     match order:
         case StartRun(settings):
             return prepare(settings)
@@ -99,3 +127,49 @@ class _Serving:
         elif not self._has_begun:  # after its first notes, the run has a record and accepts orders
             self._has_begun = True
             _tell(Began(str(self._run.directory.path.resolve())))
+
+
+# --- a sweep
+
+
+def _drive(order: SweepOrder, program: int) -> int:
+    """Drives the sweep to its end, or until the program has ended; then it can be resumed."""
+    logging.getLogger("tfyard").addHandler(logging.NullHandler())  # what trials say is in their own records
+    driven = _driven(order)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, _interrupt)
+    threading.Thread(target=_interrupt_after, args=(program,), daemon=True).start()
+    has_begun = threading.Event()
+
+    def watch(_: "SweepState") -> None:
+        """Reports the start of the sweep at its first change: from here on, its folder says that it is driven."""
+        if not has_begun.is_set():
+            has_begun.set()
+            _tell(Began(driven.where))
+
+    try:
+        state = driven.run(watch)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0 if state.best is not None else 1
+
+
+def _driven(order: SweepOrder) -> "DriveOnMachine":
+    from tfyard.local.sweeps import SweepFolder  # 30 ms with the next, which a run does not need
+    from tfyard.sdk.sweep_on_machine import continued, new
+
+    if isinstance(order, StartSweep):
+        return new(order.spec, order.settings, datetime.now(UTC))
+    return continued(SweepFolder(Path(order.directory)))
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _interrupt_after(program: int) -> None:
+    """Interrupts the sweep when the program has ended: this process then has another parent."""
+    while os.getppid() == program:
+        time.sleep(LOOK_EVERY)
+    os.kill(os.getpid(), signal.SIGTERM)

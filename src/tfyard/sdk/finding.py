@@ -16,10 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import NoSuchJob, TfyardError
+from tfyard.kube import Forbidden
 from tfyard.model.names import LATEST
 from tfyard.remote import jobs
+from tfyard.remote.sweeps import store
 from tfyard.sdk.on_cluster import OnCluster
-from tfyard.sdk.on_machine import OnMachine, all_runs, has_runs, home
+from tfyard.sdk.on_machine import OnMachine, all_runs, has_runs, has_sweeps, home
 
 if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
@@ -50,8 +52,12 @@ class Search(Struct, frozen=True, kw_only=True):
 
 def find(name: str, search: Search) -> Place:
     kind, _, short_name = name.rpartition("/")
+    if (sweep := _sweep_called(kind, short_name, search)) is not None:
+        return sweep
     if kind == "run":
         return _local(short_name, replace(search, is_local=True))
+    if kind == "sweep" and search.connect is not None:
+        return _sweep_of_cluster(short_name, search, search.connect())
     if kind.partition(".")[0] in ("tfjob", "tfjobs") and search.connect is not None:
         return _job_called(short_name, search, search.connect())
     if search.connect is None:
@@ -60,13 +66,52 @@ def find(name: str, search: Search) -> Place:
         return _latest(search, search.connect)
     run = None if search.has_namespace else _run_called(name)
     try:
-        job = _job_called(name, search, search.connect())
+        job = _job_or_sweep(name, search, search.connect())
     except TfyardError as problem:
         return _instead(run, problem, search)
     if run is not None:
         means = f"{search.local_words} means the run {run[1].name}"
-        search.say(f"{name} is the TFJob in the namespace {job.namespace}; {means}")
+        search.say(f"{job.title} is in the namespace {job.namespace}; {means}")
     return job
+
+
+def _sweep_called(kind: str, name: str, search: Search, *, is_required: bool = True) -> Place | None:
+    """The sweep of this name on this machine."""
+    if kind not in ("", "sweep", "run") or not has_sweeps():
+        return None
+    from tfyard.local import sweeps
+    from tfyard.sdk.sweep_on_machine import SweepOnMachine  # 30 ms, which folders without sweeps do not need
+
+    folder = None if search.has_namespace else sweeps.called(name, Path(home()))
+    if folder is None and kind == "sweep" and not search.is_whole:
+        folder = sweeps.begun(name, Path(home()))
+    if kind == "run" and folder is not None and folder.name != name:
+        return None  # that is the name of a job, whose runs are meant
+    if folder is None and kind == "sweep" and is_required and search.connect is None:
+        raise NoSuchJob(f"the sweep {name} was not found; `tfyard get --local` lists them")
+    return SweepOnMachine(folder) if folder else None
+
+
+def _sweep_of_cluster(name: str, search: Search, client: SyncClient) -> Place:
+    with client:
+        found = store.read(client, client.access.namespace, name)
+    if found is None:
+        where = f"the namespace {client.access.namespace}"
+        raise NoSuchJob(f"there is no sweep {name} in {where}; `tfyard get` lists them")
+    from tfyard.sdk.sweep_on_cluster import SweepOnCluster  # 40 ms, which jobs do not need
+
+    return SweepOnCluster(client.access, found, search.say)
+
+
+def _job_or_sweep(name: str, search: Search, client: SyncClient) -> Place:
+    """The TFJob of this name, else the sweep."""
+    try:
+        return _job_called(name, search, client)
+    except NoSuchJob as problem:
+        try:
+            return _sweep_of_cluster(name, search, client)
+        except (NoSuchJob, Forbidden):
+            raise problem from None
 
 
 def _job_called(name: str, search: Search, client: SyncClient) -> OnCluster:
@@ -81,7 +126,7 @@ def _job_called(name: str, search: Search, client: SyncClient) -> OnCluster:
     return OnCluster(client.access, job, search.say)
 
 
-def _instead(run: RecordedRun | None, problem: TfyardError, search: Search) -> OnMachine:
+def _instead(run: RecordedRun | None, problem: TfyardError, search: Search) -> Place:
     """The run of this name, if the cluster cannot be asked or has no such job."""
     if run is None:
         raise problem
@@ -90,18 +135,20 @@ def _instead(run: RecordedRun | None, problem: TfyardError, search: Search) -> O
     return OnMachine(run[0], asks_again=search.asks_again)
 
 
-def _local(name: str, search: Search) -> OnMachine:
+def _local(name: str, search: Search) -> Place:
     from tfyard.local import runs  # 25 ms with planner/ and node/, which jobs of a cluster do not need
 
     if name == LATEST:
         newest = _newest(all_runs())
         if newest is None:
             raise NoSuchJob("there are no runs here; `tfyard run FILE` starts one")
-        return OnMachine(newest[0], asks_again=search.asks_again)
+        return _newest_place(newest, search)
     try:
         run, _ = runs.find(name, Path(home()), search.say, whole=search.is_whole)
         return OnMachine(run, asks_again=search.asks_again)
     except NoSuchJob as problem:
+        if not search.is_whole and (sweep := _sweep_called("sweep", name, search, is_required=False)):
+            return sweep
         hint = "" if search.is_local else " (no cluster is configured: there is no kubeconfig)"
         raise NoSuchJob(f"{problem}{hint}") from None
 
@@ -115,10 +162,17 @@ def _latest(search: Search, connect: Callable[[], SyncClient]) -> Place:
         return _instead(run, problem, search)
     row = max(rows, key=lambda row: row.job.created, default=None)
     if run is not None and (row is None or run[1].started > row.job.created):
-        return OnMachine(run[0], asks_again=search.asks_again)
+        return _newest_place(run, search)
     if row is None:
         raise NoSuchJob(f"there are no jobs in the namespace {client.access.namespace}, and no runs here")
-    return _job_called(row.job.name, search, client)
+    return _job_or_sweep(row.sweep or row.job.name, search, client)
+
+
+def _newest_place(run: RecordedRun, search: Search) -> Place:
+    """The newest run; if that is a trial, its sweep, which is what lists show."""
+    trial = run[1].trial
+    sweep = _sweep_called("sweep", trial.sweep, search, is_required=False) if trial else None
+    return sweep or OnMachine(run[0], asks_again=search.asks_again)
 
 
 def _newest(runs: list[RecordedRun]) -> RecordedRun | None:

@@ -140,7 +140,7 @@ class Forwarding:
         writer.transport.abort()
 
     def _tell(self, text: str) -> None:
-        """Once: a browser tries a dozen times."""
+        """Reports a problem once: a browser tries a dozen times."""
         if text != self.trouble:
             self._say(text or f"{self._reach.name} is reached again")
         self.trouble = text

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from msgspec.structs import asdict, replace
 
@@ -33,10 +33,13 @@ from tfyard.sdk import comparing, finding, starting, threads
 from tfyard.sdk.comparing import RunComparison
 from tfyard.sdk.finding import Search
 from tfyard.sdk.job import Job, Source
-from tfyard.sdk.messages import StartRun
-from tfyard.sdk.on_cluster import JobsOnCluster, OnCluster
-from tfyard.sdk.on_machine import OnMachine, RunsOnMachine
+from tfyard.sdk.jobs_on_cluster import JobsOnCluster
+from tfyard.sdk.messages import StartRun, StartSweep
+from tfyard.sdk.on_cluster import OnCluster
+from tfyard.sdk.on_machine import OnMachine
 from tfyard.sdk.run import Run
+from tfyard.sdk.runs_on_machine import RunsOnMachine
+from tfyard.sdk.sweep import Sweep, SweepWords, described_sweep, of_place
 
 if TYPE_CHECKING:
     from tfyard.model import Manifest
@@ -63,17 +66,50 @@ def run(
     `metric`: a regex for metrics. `tensorboard`, `kill` and `share_gpus` are those of `tfyard run`.
     """
     described = _job(job)
-    settings = RunOptions(
-        **asdict(described.source.options),
-        python=sys.executable if python is None else os.fspath(python),
-        mount=tuple(f"{volume}={os.fspath(path)}" for volume, path in (mount or {}).items()),
+    settings = replace(
+        _settings(described.source, python, mount),
         tensorboard=None if tensorboard is False else "" if tensorboard is True else os.fspath(tensorboard),
         metric=metric,
         share_gpus=share_gpus,
         kill=tuple(kill),
-        sources=described.source.files,
     )
     return Run(OnMachine(starting.start(StartRun(settings), described.source.text)))
+
+
+def between(low: float, high: float, *, log: bool = False) -> dict[str, float | bool]:
+    """All numbers between two, as the values of a parameter of `sweep`. If both are whole numbers, so are the
+    values. `log`: orders of magnitude are searched evenly, as is usual for learning rates."""
+    return {"from": low, "to": high, "log": log}
+
+
+def sweep(
+    job: Job | PathLike,
+    over: Mapping[str, Sequence[object] | Mapping[str, object]] | None = None,
+    objective: str = "",
+    **words: Unpack[SweepWords],
+) -> Sweep:
+    """Start a job many times on this machine, each time with other values, and return at once. The sweep is
+    stopped when this program ends; `resume()` goes on with it. `job` can also be a sweep file, whose words the
+    arguments replace.
+
+    `over`: parameter -> list of values, or `between(1e-4, 1e-1, log=True)`; `{lr}` in the job stands for the value
+    of lr, else lr is the variable LR. `objective`: `"max auc"`, `"min best loss"`. `name`, `trials`, `parallel`,
+    `sampler`, `prune`, `seed`, `deadline`, `retryTrials` are words of the sweep file; `python`, `mount`, `metric`
+    and `share_gpus` are those of `run`.
+    """
+    chosen = {"over": over, "objective": objective or None, **words}
+    described, spec = described_sweep(job, {key: value for key, value in chosen.items() if value is not None})
+    settings = replace(
+        _settings(described.source, words.get("python"), words.get("mount")),
+        metric=words.get("metric"),
+        share_gpus=words.get("share_gpus", False),
+        name=None,
+    )
+    started = starting.start(StartSweep(spec, settings), described.source.text)
+    from tfyard.local.sweeps import SweepFolder  # 30 ms with the next, which runs do not need
+    from tfyard.sdk.sweep_on_machine import SweepOnMachine
+
+    return Sweep(SweepOnMachine(SweepFolder(started.path)))
 
 
 def submit(
@@ -109,7 +145,8 @@ def find(
     local: bool = False,
 ) -> Run:
     """Find a job of the cluster by its name, or a run of this folder by its name, its job's name, or a beginning
-    that fits one job; `@latest` is the newest. With `local`, only runs on this machine are searched."""
+    that fits one job; `@latest` is the newest. A sweep is found as a `Sweep`. With `local`, only runs on this
+    machine are searched."""
     is_cluster = not local and _is_configured(namespace, context, kubeconfig)
     search = Search(
         connect=(lambda: SyncClient(_access(namespace, context, kubeconfig))) if is_cluster else None,
@@ -119,7 +156,7 @@ def find(
         local_words="local=True",
         asks_again=True,
     )
-    return Run(finding.find(name, search))
+    return of_place(finding.find(name, search))
 
 
 def compare(run: Run | str, *others: Run | str) -> RunComparison:
@@ -135,10 +172,21 @@ def runs(
     """The runs of this folder, newest first. With a namespace, context or kubeconfig: TFJobs of the cluster."""
     if not (namespace or context or kubeconfig):
         here = RunsOnMachine(asks_again=True).places()
-        return [Run(place) for place in sorted(here, key=lambda place: place.summary().created, reverse=True)]
+        return [
+            of_place(place) for place in sorted(here, key=lambda place: place.summary().created, reverse=True)
+        ]
     access = _access(namespace, context, kubeconfig)
     there = JobsOnCluster(lambda: SyncClient(access), LOG.info, asks_again=True)
-    return [Run(place) for place in there.places()]
+    return [of_place(place) for place in there.places()]
+
+
+def _settings(source: Source, python: PathLike | None, mount: Mapping[str, PathLike] | None) -> RunOptions:
+    return RunOptions(
+        **asdict(source.options),
+        python=sys.executable if python is None else os.fspath(python),
+        mount=tuple(f"{volume}={os.fspath(path)}" for volume, path in (mount or {}).items()),
+        sources=source.files,
+    )
 
 
 def _job(job: Job | PathLike) -> Job:

@@ -26,7 +26,7 @@ class Line(Struct, frozen=True):
     """Number of the start of the task, from 1."""
     text: str
     restart: int = 0
-    """On a cluster: number of the restart in place within the attempt."""
+    """Number of the restart in place within the attempt; only on a cluster."""
     time: datetime | None = None
     """When it was written; None for runs of older versions, which kept no times."""
 

@@ -1,10 +1,11 @@
-"""Messages between a program and the process of its run, as lines of JSON."""
+"""Messages between a program and the process of its run or its sweep, as lines of JSON."""
 
 import msgspec
 from msgspec import Struct
 
 from tfyard.local.settings import RunOptions
 from tfyard.model import Problem
+from tfyard.model.sweep import SweepSpec
 
 
 class StartRun(Struct, frozen=True, tag=True):
@@ -24,8 +25,23 @@ class Rerun(Struct, frozen=True, tag=True):
     is_exact: bool = False
 
 
+class StartSweep(Struct, frozen=True, tag=True):
+    spec: SweepSpec
+    settings: RunOptions
+    """Options of its trials."""
+
+
+class ResumeSweep(Struct, frozen=True, tag=True):
+    directory: str
+    """Folder of the sweep to go on with."""
+
+
+RunOrder = StartRun | Resume | Rerun
+SweepOrder = StartSweep | ResumeSweep
+
+
 class Asked(Struct, frozen=True):
-    what: StartRun | Resume | Rerun
+    what: RunOrder | SweepOrder
     program: int
     """Process ID of the program."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tfyard.errors import NoSuchJob, NotRunning, TfyardError
+from tfyard.errors import NoSuchJob, NotPossible, NotRunning, TfyardError
 from tfyard.extras import needs
 from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import only
 from tfyard.remote import jobs
-from tfyard.sdk.place import CommandEnded, Contact, Done, Intent, Listed, silent
+from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
 
 # Each method imports what only it needs: 30 ms for questions and actions (planner/, formats/), 20 ms for asyncio,
 # 200 ms for streams (aiohttp). Lists need none of it; `tests/cli/test_get.py` asserts that.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from tfyard.file_trees import Copied, CopyProgress
-    from tfyard.kube import Access, Resource
+    from tfyard.kube import Access
     from tfyard.logs.lines import LogEvent, Wanted
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
@@ -60,7 +60,6 @@ GOES_ON = {
     "restart": "its tasks start again",
     "delete": "the job and its pods are deleted",
 }
-APPLIED = ("apiVersion", "kind", "spec")
 
 
 class OnCluster:
@@ -79,7 +78,7 @@ class OnCluster:
 
     @contextmanager
     def _entering(self) -> Iterator[tuple[SyncClient, Found]]:
-        """As `_asking`; a missing permission is reported with how it is granted."""
+        """The same as `_asking`; a missing permission is reported with how it is granted."""
         from tfyard.remote.refusals import EDIT, explained
 
         with explained(self.namespace, EDIT), self._asking() as asked:
@@ -101,19 +100,22 @@ class OnCluster:
     def summary(self) -> JobSummary:
         return self._current().summary
 
+    def sweep(self) -> None:
+        return None
+
+    def trials(self) -> list[Place]:
+        raise NotPossible(f"{self.name} is a job: only sweeps have trials")
+
     def manifest(self) -> Manifest:
         return self._current().manifest
 
-    def spec(self) -> str:
-        from tfyard import formats
-        from tfyard.remote.given import given
+    def specs(self) -> list[SpecText]:
+        from tfyard.remote import given
 
         manifest = self.manifest()
-        applied = {key: value for key, value in manifest.items() if key in APPLIED}
-        text = f"# as applied: with the defaults of the server\n{formats.to_yaml(applied)}"
-        if submitted := given(manifest):
-            text = "\n".join((*submitted.lines(), "---", text))
-        return text
+        known = given.given(manifest)
+        before = [SpecText("given", "\n".join((*known.lines(), "")))] if known else []
+        return [*before, SpecText("applied", given.applied(manifest))]
 
     def code(self, helper: HelperOptions) -> list[str]:
         from tfyard.remote.submitting import code_lookup
@@ -196,11 +198,17 @@ class OnCluster:
         with self._asking() as (client, job):
             return job_records.read(client, job)
 
-    def previous(self) -> Place | None:
+    def submitter(self) -> str:
         from tfyard.remote import job_records
 
         with self._asking() as (client, job):
-            name = job_records.previous(client, job)
+            return job_records.submitter_of(client, job)
+
+    def previous(self) -> Place | None:
+        from tfyard.remote import reruns
+
+        with self._asking() as (client, job):
+            name = reruns.previous(client, job)
         return self._called(name) if name else None
 
     def missing_permissions(self) -> dict[str, str]:
@@ -321,6 +329,12 @@ class OnCluster:
             async for event in streams.exec(containers, command):
                 yield event
 
+    def stacks(self, tasks: Sequence[str]) -> AsyncIterator[CommandOutput | CommandEnded]:
+        from tfyard.sdk.place import TaskCommand
+        from tfyard.sdk.stacks import IN_CONTAINER
+
+        return self.exec(tasks, TaskCommand(argv=IN_CONTAINER))
+
     def port_forward(self, words: Sequence[str], ports: Sequence[Port]) -> AbstractAsyncContextManager[Ports]:
         if self.summary().status.is_finished:
             more = f"`tfyard tensorboard {self.name}` shows its summaries, `tfyard cp` gets its files"
@@ -335,60 +349,3 @@ class OnCluster:
 
     def notebook(self, wanted: NotebookOptions, here: Here) -> AbstractAsyncContextManager[Page]:
         return self._streams("tfyard notebook").notebook(wanted, here)
-
-
-class JobsOnCluster:
-    """The TFJobs of one namespace, or of all namespaces."""
-
-    def __init__(
-        self,
-        connect: Callable[[], SyncClient],
-        say: Say,
-        *,
-        selector: str = "",
-        all_namespaces: bool = False,
-        asks_again: bool = False,
-    ) -> None:
-        """`asks_again`: each place reads its job again at every question, as programs need it."""
-        self._connect, self._say, self._asks_again = connect, say, asks_again
-        self._selector, self._all = selector, all_namespaces
-
-    def rows(self) -> list[Listed]:
-        with self._connect() as client:
-            return [_row(listed) for listed in jobs.summaries(client, self._scope(client))]
-
-    def places(self) -> list[Place]:
-        with self._connect() as client:
-            listed = jobs.manifests(client, self._scope(client))
-        keeps = None if self._asks_again else client
-        return [OnCluster(client.access, job, self._say, keeps) for job in listed]
-
-    def running(self) -> list[Place]:
-        return [place for place in self.places() if not place.summary().status.is_finished]
-
-    def watch(self, contact: Contact = silent) -> Iterator[list[Listed]]:
-        """Watch each API group, with its own connection."""
-        from tfyard.sdk.merging import together
-
-        with self._connect() as client:
-            scope = self._scope(client)
-            served = jobs.served(client, scope)
-        yield from together([self._watch(resource, scope, contact) for resource in served])
-
-    def _watch(self, resource: Resource, scope: jobs.Scope, contact: Contact) -> Iterator[list[Listed]]:
-        for changes in jobs.watch(self._connect(), resource, scope, contact):
-            yield [_row(listed) for listed in changes]
-
-    def nothing(self) -> str:
-        what = f"no TFJobs with the labels {self._selector}" if self._selector else "no TFJobs"
-        if self._all:
-            return f"{what} in any namespace"
-        namespace = self._connect().access.namespace
-        return f"{what} in the namespace {namespace}; `tfyard get -A` looks in all of them"
-
-    def _scope(self, client: SyncClient) -> jobs.Scope:
-        return jobs.Scope("" if self._all else client.access.namespace, self._selector)
-
-
-def _row(listed: jobs.LocatedJob) -> Listed:
-    return Listed(listed.title, listed.job, listed.job.status.is_finished)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfyard.errors import NotPossible, NotRunning, TfyardError, Usage
-from tfyard.sdk.place import CommandEnded, Contact, Done, Intent, Listed, silent
+from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
 
 # Each method imports what only it needs: 45 ms for questions (planner/, node/, formats/), 80 ms for actions (with
 # asyncio). Commands about jobs of a cluster need none of it; `tests/cli` says which of them may not import it.
@@ -32,14 +33,12 @@ if TYPE_CHECKING:
     from tfyard.overview.metrics import Point
     from tfyard.overview.record import RunRecord
     from tfyard.overview.waiting import WaitResult
-    from tfyard.sdk.messages import Rerun, Resume
+    from tfyard.sdk.messages import Rerun, Resume, StartRun
     from tfyard.sdk.pages import Here, Page, Ports
     from tfyard.sdk.place import CommandOutput, Copy, HelperOptions, Place, RerunOptions, Say, TaskCommand
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the record of a run."""
-LIST_EVERY = 1.0
-"""Seconds between two looks at all runs."""
 
 
 class OnMachine:
@@ -56,23 +55,28 @@ class OnMachine:
 
     @property
     def record(self) -> RunRecord:
-        record = self.directory.load()
-        if record is None:
-            raise TfyardError(f"the run {self.name} was deleted")
-        return record
+        if record := self.directory.load():
+            return record
+        raise TfyardError(f"the run {self.name} was deleted")
 
     def summary(self) -> JobSummary:
         from tfyard.local import runs
 
         return runs.summary(self.directory, self.record)
 
+    def sweep(self) -> None:
+        return None
+
+    def trials(self) -> list[Place]:
+        raise NotPossible(f"{self.name} is a job: only sweeps have trials")
+
     def manifest(self) -> Manifest:
         from tfyard.local import runs
 
         return runs.manifest(self.directory, self.record)
 
-    def spec(self) -> str:
-        return (self.directory.path / "job.yaml").read_text()
+    def specs(self) -> list[SpecText]:
+        return [SpecText("given", (self.directory.path / "job.yaml").read_text())]
 
     def code(self, _: HelperOptions) -> list[str]:
         text = "a run on this machine uses the code where it is; `describe --spec` shows the job file"
@@ -143,6 +147,11 @@ class OnMachine:
 
         return job_records.read(self.directory, self.record)
 
+    def submitter(self) -> str:
+        from tfyard.local import job_records
+
+        return job_records.origin(self.directory, None)[0].submitter
+
     def previous(self) -> Place | None:
         from tfyard.backends.local.run_names import runs_of
 
@@ -210,7 +219,7 @@ class OnMachine:
         from tfyard.sdk.messages import Resume
 
         order = Resume(str(self.directory.path))
-        intent = self._intent("resume", (), (), partial(_started, order))
+        intent = self._intent("resume", (), (), partial(started, order))
         return replace(intent, in_foreground=partial(actions.resume, self.directory))
 
     def rerun(self, changes: RerunOptions) -> Intent:
@@ -219,7 +228,7 @@ class OnMachine:
 
         words = (changes.sets, changes.env, changes.name)
         order = Rerun(str(self.directory.path), *words, is_exact=changes.is_exact)
-        intent = self._intent("rerun", (), (), partial(_started, order))
+        intent = self._intent("rerun", (), (), partial(started, order))
         return replace(
             intent,
             compare=partial(actions.compared, self.directory, *words),
@@ -263,9 +272,8 @@ class OnMachine:
         if record is None:
             yield waiting.deleted(self.name)
         else:
-            yield waiting.WaitResult(
-                1 if record.exit_code is None else record.exit_code, ""
-            )  # None: tfyard was killed
+            code = 1 if record.exit_code is None else record.exit_code  # None: tfyard was killed
+            yield waiting.WaitResult(code, "")
 
     def exec_here(self, task: str, command: TaskCommand) -> int:
         """Run the command as a child process, which has the terminal of this one."""
@@ -289,6 +297,22 @@ class OnMachine:
                 yield CommandEnded(task, 0, problem)
         if running:
             async for event in starting.in_tasks(self.directory, running, command.argv):
+                yield event
+
+    async def stacks(self, tasks: Sequence[str]) -> AsyncIterator[CommandOutput | CommandEnded]:
+        """The processes of a task are those below its first: many tasks may be in one namespace of processes."""
+        from tfyard.local import tasks as processes
+        from tfyard.sdk import starting
+        from tfyard.sdk.stacks import PROBE
+
+        for task in tasks:
+            try:
+                first = processes.number_inside(processes.require_running(self.record, task))
+            except NotRunning as problem:
+                yield CommandEnded(task, 0, problem)
+                continue
+            command = (sys.executable, "-P", "-c", PROBE, str(first))
+            async for event in starting.in_tasks(self.directory, [task], command):
                 yield event
 
     def port_forward(self, *_: object) -> AbstractAsyncContextManager[Ports]:
@@ -320,7 +344,7 @@ def _require_no_container(command: TaskCommand) -> None:
         raise Usage("-c chooses a container of a pod; a task of a run on this machine is one process")
 
 
-def _started(order: Resume | Rerun) -> Done:
+def started(order: StartRun | Resume | Rerun) -> Done:
     """Start the run in a separate process, which ends with this program."""
     from tfyard.sdk import starting
 
@@ -340,6 +364,10 @@ def has_runs() -> bool:
     return Path(home(), "runs").is_dir()
 
 
+def has_sweeps() -> bool:
+    return Path(home(), "sweeps").is_dir()
+
+
 def all_runs(say: Say = lambda _text: None) -> list[tuple[RunDirectory, RunRecord]]:
     """All runs of this folder, sorted by name; `say` names those whose record is corrupt."""
     if not has_runs():
@@ -347,51 +375,3 @@ def all_runs(say: Say = lambda _text: None) -> list[tuple[RunDirectory, RunRecor
     from tfyard.local import runs
 
     return runs.listed(datetime.now(UTC), Path(home()), say)
-
-
-class RunsOnMachine:
-    """The runs of this folder."""
-
-    def __init__(self, say: Say = lambda _text: None, *, asks_again: bool = False) -> None:
-        """`asks_again`: its places are used for long, maybe from other folders."""
-        self._say, self._asks_again = say, asks_again
-        self._said = set[str]()
-
-    def rows(self) -> list[Listed]:
-        return [_row(run, record) for run, record in all_runs(self._say_once)]
-
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._say(text)
-
-    def places(self) -> list[Place]:
-        return [OnMachine(run, asks_again=self._asks_again) for run, _ in all_runs()]
-
-    def running(self) -> list[Place]:
-        return [OnMachine(run) for run, record in all_runs() if record.ended is None]
-
-    def watch(self, contact: Contact = silent) -> Iterator[list[Listed]]:
-        known = {row.title: row for row in self.rows()}
-        yield list(known.values())
-        while True:
-            contact("")
-            time.sleep(LIST_EVERY)
-            now = {row.title: row for row in self.rows()}
-            gone = [_gone(row) for title, row in known.items() if title not in now]
-            if changed := [*(row for row in now.values() if row != known.get(row.title)), *gone]:
-                yield changed
-            known = now
-
-    def nothing(self) -> str:
-        return "no runs here; start one with `tfyard run FILE`"
-
-
-def _row(run: RunDirectory, record: RunRecord) -> Listed:
-    from tfyard.local import runs
-
-    return Listed(f"run/{record.name}", runs.summary(run, record), record.ended is not None)
-
-
-def _gone(row: Listed) -> Listed:
-    return replace(row, job=replace(row.job, status=replace(row.job.status, phase="Deleted")))

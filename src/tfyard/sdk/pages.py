@@ -18,7 +18,7 @@ LOOK_EVERY, LONGEST_ANSWER = 0.5, 30.0
 
 class Here(Struct, frozen=True):
     port: Port
-    """If it has no local port: the remote number, or a free port if that is taken."""
+    """The local port, if none was asked for: the remote number, or a free port if that is taken."""
     say: Say
 
 

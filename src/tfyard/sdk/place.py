@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tfyard.logs.lines import LogEvent, Wanted
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
+    from tfyard.model.sweep import SweepState
     from tfyard.overview.evidence import Evidence
     from tfyard.overview.job_record import JobRecord
     from tfyard.overview.job_view import JobView, ToldEvent
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.forwarding import Port
     from tfyard.sdk.pages import Here, Page, Ports
+    from tfyard.sweeps.driver import Drive
 
 Say = Callable[[str], None]
 """Reports a message to the user: on standard error of a command, by the logger `tfyard` of a program."""
@@ -48,7 +50,9 @@ class RerunOptions(Struct, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
     name: str | None = None
     is_exact: bool = False
-    """With the recorded commit and diff, or the recorded images."""
+    """Whether to take the recorded commit and diff, or the recorded images."""
+    is_best: bool = False
+    """Whether to run the best trial of a sweep."""
 
 
 class HelperOptions(Struct, frozen=True, kw_only=True):
@@ -91,6 +95,13 @@ class NotebookOptions(Struct, frozen=True, kw_only=True):
 
 
 # --- results
+
+
+class SpecText(Struct, frozen=True):
+    """One form of a job, as YAML; comments at its beginning say where it comes from."""
+
+    form: Literal["given", "rendered", "applied"]
+    text: str
 
 
 class Executed(Struct, frozen=True):
@@ -150,6 +161,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     """None: nothing needs to be done, and `notes` say why."""
     in_foreground: Callable[[], PreparedRun] | None = None
     """Prepares the run that a terminal runs in the foreground, instead of `perform`."""
+    drives: Callable[[], Drive] | None = None
+    """Prepares the sweep that a terminal drives in the foreground, instead of `perform`."""
 
 
 class Meter(Protocol):
@@ -177,10 +190,16 @@ class Place(Protocol):
 
     def summary(self) -> JobSummary: ...
 
+    def sweep(self) -> SweepState | None:
+        """The state of a sweep; None: it is a job."""
+
+    def trials(self) -> list[Place]:
+        """The jobs of the trials of a sweep that have one, the best first. Raises NotPossible for a job."""
+
     def manifest(self) -> Manifest: ...
 
-    def spec(self) -> str:
-        """The job as it was submitted and as it is applied, as YAML."""
+    def specs(self) -> list[SpecText]:
+        """The job as it was given and as it is applied."""
 
     def code(self, helper: HelperOptions, /) -> list[str]:
         """Lines that say where the code of the job is and which files it has."""
@@ -217,6 +236,9 @@ class Place(Protocol):
     def job_record(self) -> JobRecord:
         """What was run and how it went, without the metrics, which `points` tell."""
 
+    def submitter(self) -> str:
+        """The user who submitted or started it, as their client has recorded; empty: that is not known."""
+
     def previous(self) -> Place | None:
         """The job before this one that has the same name, or of which this one is a rerun; None: there is none."""
 
@@ -252,6 +274,10 @@ class Place(Protocol):
     def exec(self, tasks: Sequence[str], command: TaskCommand) -> AsyncIterator[CommandOutput | CommandEnded]:
         """Run a command in all these tasks at once, without input."""
 
+    def stacks(self, tasks: Sequence[str]) -> AsyncIterator[CommandOutput | CommandEnded]:
+        """Run the script `render/scripts/stacks.py` beside the programs of these tasks; stacks.py reads what it
+        prints."""
+
     def port_forward(
         self, words: Sequence[str], ports: Sequence[Port], /
     ) -> AbstractAsyncContextManager[Ports]:
@@ -274,6 +300,8 @@ class Listed(Struct, frozen=True):
     title: str
     job: JobSummary
     is_over: bool
+    sweep: SweepState | None = None
+    """The state of a sweep; None: it is a job."""
 
 
 Contact = Callable[[str], None]

@@ -63,7 +63,7 @@ class Run:
     @property
     def status(self) -> str:
         """The STATE of `tfyard get`: Running, Succeeded, Failed, …"""
-        return job_table.state(self._place.summary()) or "Pending"
+        return job_table.state(self._place.summary())
 
     @property
     def exit_code(self) -> int | None:
@@ -191,8 +191,8 @@ class Run:
         **roles: int,
     ) -> "Run":
         """Start a new job with the same spec: `rerun(worker=4, env={"LR": "0.01"})`. `exact`: with the recorded
-        code, in a git worktree; on a cluster, with the images that ran. The logger `tfyard` says what could not be
-        the same."""
+        code, in a git worktree; on a cluster, with the code and images that ran. The logger `tfyard` says what
+        could not be the same."""
         check_name(name)
         variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
         changes = RerunOptions(sets=sets(roles), env=variables, name=name, is_exact=exact)

@@ -24,7 +24,7 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
 from tfyard.node.launch import PACKAGES
 from tfyard.sdk.merging import merged
-from tfyard.sdk.messages import MESSAGES, Asked, Began, Rerun, Resume, RunRefused, StartRun, Told
+from tfyard.sdk.messages import MESSAGES, Asked, Began, RunOrder, RunRefused, SweepOrder, Told
 from tfyard.sdk.place import CommandEnded, CommandOutput
 
 LOG = logging.getLogger("tfyard")
@@ -43,8 +43,9 @@ _running: dict[subprocess.Popen[bytes], int] = {}
 """Running processes -> the process ID that started them: a fork of this program must not stop them."""
 
 
-def start(order: StartRun | Resume | Rerun, text: str = "") -> RunDirectory:
-    """Start a run and wait until it has a record. `text`: the job file, if the target is `-`."""
+def start(order: RunOrder | SweepOrder, text: str = "") -> RunDirectory:
+    """Start a run, or the driver of a sweep, and wait until it has a record. `text`: the job file, if it is no
+    file."""
     with tempfile.TemporaryFile() as errors:
         process = _spawn(errors)
         listener = threading.Thread(target=_listen, args=(process,), daemon=True)
@@ -154,8 +155,16 @@ async def _output(task: str, stream: int, reader: asyncio.StreamReader) -> Async
 
 def stop_all() -> None:
     """Stop all runs at the end of this program, as Ctrl-C does, and wait for their tasks' grace period."""
-    own = [process for process, owner in _running.items() if owner == os.getpid()]
-    for process in own:
+    for process in _own():
         process.terminate()
-    for process in own:
+    wait_for_all()
+
+
+def wait_for_all() -> None:
+    """Wait until all runs have ended."""
+    for process in _own():
         process.wait()
+
+
+def _own() -> list[subprocess.Popen[bytes]]:
+    return [process for process, owner in _running.items() if owner == os.getpid()]

@@ -8,7 +8,7 @@ from tfyard.errors import TfyardError
 from tfyard.overview import why_text
 from tfyard.overview.evidence import Evidence
 from tfyard.overview.waiting import DELETED_CODE, TIMEOUT_CODE
-from tfyard.overview.why import explain
+from tfyard.overview.why import Answer, explain
 
 
 class Why(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -38,7 +38,10 @@ class Why(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
 def why(evidence: Evidence) -> Why:
     now = datetime.now(UTC)
-    answer = explain(evidence, now)
+    return told(explain(evidence, now), now)
+
+
+def told(answer: Answer, now: datetime) -> Why:
     first = next((cause for cause in answer.causes if not cause.is_past), None)
     return Why(
         code=answer.code,

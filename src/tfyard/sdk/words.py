@@ -29,6 +29,7 @@ class Words(TypedDict, total=False):
     evaluator: Role
     deadline: str | int
     retries: int
+    stall: str | int | Mapping[str, Any]
     keepFor: str | int
     clean: Literal["all", "running", "none"]
     success: Literal["chief", "all-workers"]

@@ -23,6 +23,11 @@ def missing(config: pytest.Config, reason: str) -> NoReturn:
     """Skip a test for a reason; in CI it fails, because a skipped test would go unnoticed."""
     if os.environ.get("CI", "").lower() in ("true", "1"):
         pytest.fail(reason, pytrace=False)
+    skip(config, reason)
+
+
+def skip(config: pytest.Config, reason: str) -> NoReturn:
+    """Skip a test for a reason that is no fault, not even in CI; the end of the run names it."""
     config.stash.setdefault(WHY_SKIPPED, set()).add(reason)
     pytest.skip(reason)
 

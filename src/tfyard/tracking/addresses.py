@@ -15,7 +15,7 @@ def with_credentials_in(environ: MutableMapping[str, str], uri: str) -> str:
     return uri
 
 
-def without_credentials(uri: str) -> str:
+def public_address(uri: str) -> str:
     """Scheme, host and path of an address: what follows may be a secret, too."""
     parts = urlsplit(uri)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

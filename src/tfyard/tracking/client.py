@@ -14,13 +14,14 @@ from urllib.parse import SplitResult, unquote, urlencode, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from tfyard.errors import TfyardError
-from tfyard.tracking.addresses import is_loopback, without_credentials
+from tfyard.tracking.addresses import is_loopback, public_address
 
 API = "/api/2.0/mlflow/"
 TIMEOUT = 10.0
 LARGEST = 1 << 22
 """Bytes of an answer that are read."""
 LONGEST_MESSAGE = 200
+AUTHORITIES = "MLFLOW_TRACKING_SERVER_CERT_PATH"
 _LATER = (408, 425, 429)
 
 
@@ -44,7 +45,10 @@ class MLflowServer:
     def get(self, path: str, **query: str) -> Any:
         return self._call("GET", f"{path}?{urlencode(query)}", None)
 
-    def post(self, path: str, body: object) -> Any:
+    def post(self, path: str, body: object, *, is_repeatable: bool = True) -> Any:
+        """`is_repeatable`: the request may be carried out twice."""
+        if not is_repeatable:
+            self.close()  # only on an idle connection is a request sent again
         return self._call("POST", path, json.dumps(body).encode())
 
     def close(self) -> None:
@@ -56,6 +60,12 @@ class MLflowServer:
         target = urlsplit(f"{self.uri.rstrip('/')}{API}{path}")
         try:
             response, answer = self._asked(method, target, body)
+        except ssl.SSLCertVerificationError as problem:
+            self.close()
+            fix = f"{AUTHORITIES}=FILE names the authorities that are"
+            raise MLflowRefused(
+                f"its certificate is not trusted ({problem.verify_message}); {fix}"
+            ) from problem
         except (OSError, http.client.HTTPException, ValueError) as problem:
             self.close()
             raise MLflowUnreachable(_words(problem, self._timeout)) from problem
@@ -102,14 +112,14 @@ class MLflowServer:
             first = urlsplit(proxy if "://" in proxy else f"http://{proxy}") if proxy else target
             host, port = first.hostname or "", first.port
             if target.scheme == "https":
-                made: http.client.HTTPConnection = http.client.HTTPSConnection(
+                connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                     host, port, timeout=self._timeout, context=_tls(self._environ)
                 )
                 if proxy:
-                    made.set_tunnel(target.hostname or "", target.port or 443, _proxy_headers(proxy))
+                    connection.set_tunnel(target.hostname or "", target.port or 443, _proxy_headers(proxy))
             else:
-                made = http.client.HTTPConnection(host, port, timeout=self._timeout)
-            self._connection = made
+                connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+            self._connection = connection
         return self._connection
 
 
@@ -134,7 +144,13 @@ def _basic(user: str, password: str) -> str:
 
 
 def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH") or None)
+    authorities = environ.get(AUTHORITIES, "")
+    try:
+        context = ssl.create_default_context(cafile=authorities or None)
+    except ssl.SSLError:
+        raise MLflowRefused(f"{AUTHORITIES}={authorities}: it has no certificates") from None
+    except OSError as problem:
+        raise MLflowRefused(f"{AUTHORITIES}={authorities}: {problem.strerror}") from None
     if environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("true", "1"):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -150,7 +166,7 @@ def _words(problem: Exception, timeout: float) -> str:
 def _refusal(response: http.client.HTTPResponse, answer: bytes) -> TfyardError:
     status = response.status
     if status < 400:
-        where = without_credentials(response.getheader("Location", "") or "another address")
+        where = public_address(response.getheader("Location", "") or "another address")
         return MLflowRefused(
             f"it redirects to {where}, which is not followed; give the address of MLflow itself"
         )
@@ -160,8 +176,8 @@ def _refusal(response: http.client.HTTPResponse, answer: bytes) -> TfyardError:
     if status >= 500 or status in _LATER:
         return MLflowUnreachable(f"it answers with {status} {response.reason}")
     try:
-        said = json.loads(answer)
-        code, message = str(said["error_code"]), str(said.get("message") or "")
+        body = json.loads(answer)
+        code, message = str(body["error_code"]), str(body.get("message") or "")
     except (ValueError, TypeError, KeyError):
         return MLflowRefused(f"no MLflow server is there ({status} {response.reason}); check the address")
     return MLflowRefused(f"it refuses: {message[:LONGEST_MESSAGE] or code}", code)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.tracking import payloads
 from tfyard.tracking.client import MLflowRefused, MLflowServer
 from tfyard.tracking.orders import KEPT, TrackedRun, TrackingOrder
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 """Bytes of the file that are read at once."""
 MOST_ROWS = 5_000
-"""Of one chunk: a program that prints more reports than a server stores is thinned out, evenly."""
+"""Rows of one chunk that are sent: a program that prints more than a server stores is thinned out, evenly."""
 
 MISSING = "RESOURCE_DOES_NOT_EXIST"
 EXISTS = "RESOURCE_ALREADY_EXISTS"
+MARK = "tfyard.id"
+"""The tag with the mark of a run."""
 
 RunInfo = dict[str, str]
 """What the server says of a run: `run_id`, `experiment_id` and more."""
@@ -39,9 +42,41 @@ class Delivery:
 
     def begin(self) -> str:
         """Makes the run at the server, or goes on in one; the result is the address of its page."""
-        info = _run(self._server, self.state.order)
+        info = _again(self._server, self.state.order) or self._unanswered() or self._new()
         self._keep(replace(self.state, run=info["run_id"]))
         return f"{self._server.uri.rstrip('/')}/#/experiments/{info['experiment_id']}/runs/{self.state.run}"
+
+    def _unanswered(self) -> RunInfo | None:
+        """The run that the server has made although we did not get its answer."""
+        return next(iter(self._made()), None) if self.state.creations else None
+
+    def _made(self) -> list[RunInfo]:
+        """The runs that the server has made for this one."""
+        query = {
+            "experiment_ids": [_experiment(self._server, self.state.order.job)],
+            "filter": f"tags.`{MARK}` = '{self.state.mark}'",
+        }
+        return [each["info"] for each in self._server.post("runs/search", query).get("runs") or ()]
+
+    def _new(self) -> RunInfo:
+        """A new run, in the experiment of the job's name."""
+        order = self.state.order
+        body = {
+            "experiment_id": _experiment(self._server, order.job),
+            "run_name": order.name,
+            "start_time": int(order.started * 1000),
+            "tags": payloads.pairs({**order.tags, MARK: self.state.mark}),
+        }
+        self._keep(replace(self.state, creations=self.state.creations + 1))
+        info: RunInfo = self._server.post("runs/create", body, is_repeatable=False)["run"]["info"]
+        return info
+
+    def _delete_doublets(self) -> None:
+        """Deletes runs that a slow server has made after we had asked again: they would be RUNNING for ever."""
+        for info in self._made() if self.state.creations > 1 else ():
+            if info["run_id"] != self.state.run:
+                with suppress(MLflowRefused):  # who may not delete runs has an empty one
+                    self._server.post("runs/delete", {"run_id": info["run_id"]})
 
     def log_parameters(self) -> str:
         """Sends the parameters of a new run; what the server says against them, if anything."""
@@ -73,7 +108,7 @@ class Delivery:
             return
         from tfyard.overview.job_record import Origin  # as much again
 
-        with suppress(msgspec.DecodeError):
+        with suppress(*CORRUPT_JSON):
             tags = payloads.of_code(msgspec.json.decode(record.read_bytes(), type=Origin).code)
             self._server.post("runs/log-batch", {"run_id": self.state.run, "tags": payloads.pairs(tags)})
         self._keep(replace(self.state, has_code=True))
@@ -85,6 +120,7 @@ class Delivery:
             self._server.post("runs/log-batch", {"run_id": self.state.run, "tags": payloads.pairs(tags)})
         end = {"status": payloads.end(phase), "end_time": int(at * 1000)}
         self._server.post("runs/update", {"run_id": self.state.run, **end})
+        self._delete_doublets()
         self._keep(replace(self.state, is_over=True))
 
     def keep(self) -> None:
@@ -114,14 +150,9 @@ class Delivery:
 
 def _row(line: bytes) -> dict[str, Any] | None:
     """The row of a line; None: it was cut when the disk was full, or tfyard was killed."""
-    with suppress(msgspec.DecodeError):
+    with suppress(*CORRUPT_JSON):
         return _ROW.decode(line)
     return None
-
-
-def _run(server: MLflowServer, order: TrackingOrder) -> RunInfo:
-    """The run of a job, in the experiment of its name: a new one, or the one in which it goes on."""
-    return _again(server, order) or _new(server, order)
 
 
 def _again(server: MLflowServer, order: TrackingOrder) -> RunInfo | None:
@@ -138,28 +169,17 @@ def _again(server: MLflowServer, order: TrackingOrder) -> RunInfo | None:
     return info
 
 
-def _new(server: MLflowServer, order: TrackingOrder) -> RunInfo:
-    body = {
-        "experiment_id": _experiment(server, order.job),
-        "run_name": order.name,
-        "start_time": int(order.started * 1000),
-        "tags": payloads.pairs(order.tags),
-    }
-    info: RunInfo = server.post("runs/create", body)["run"]["info"]
-    return info
-
-
 def _experiment(server: MLflowServer, name: str) -> str:
     """Id of the experiment. Two jobs may make it at the same time."""
     try:
-        found = server.get("experiments/get-by-name", experiment_name=name)["experiment"]
+        experiment = server.get("experiments/get-by-name", experiment_name=name)["experiment"]
     except MLflowRefused as refusal:
         if refusal.code != MISSING:
             raise
         return _new_experiment(server, name)
-    if found.get("lifecycle_stage") == "deleted":
+    if experiment.get("lifecycle_stage") == "deleted":
         raise MLflowRefused(f"its experiment {name} is deleted; restore it, or give the job another name")
-    return str(found["experiment_id"])
+    return str(experiment["experiment_id"])
 
 
 def _new_experiment(server: MLflowServer, name: str) -> str:

@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from tfyard.model.corrupt_json import CORRUPT_JSON
+
 KEPT = "mlflow.json"
 
 
@@ -41,7 +43,7 @@ class TrackingEnd(Struct, frozen=True):
     phase: str
     tags: dict[str, str] = {}
     at: float = 0.0
-    """When it was, in seconds since 1970; 0: now."""
+    """When the job ended, in seconds since 1970; 0: now."""
 
 
 class TrackingAnswer(Struct, frozen=True, omit_defaults=True):
@@ -53,7 +55,7 @@ class TrackingAnswer(Struct, frozen=True, omit_defaults=True):
     """Address of the run's page."""
     problem: str = ""
     is_over: bool = False
-    """All is reported."""
+    """Whether the server has everything."""
 
 
 class TrackedRun(Struct, frozen=True, kw_only=True):
@@ -61,9 +63,13 @@ class TrackedRun(Struct, frozen=True, kw_only=True):
 
     order: TrackingOrder
     run: str = ""
-    """Id of the run at the server; empty: it is not made yet."""
+    """Id of the run at the server; empty: it is not known yet."""
+    mark: str = ""
+    """Tag of the run, by which it is found if the server has made it and its answer was lost."""
+    creations: int = 0
+    """How often the server was asked to make the run."""
     has_code: bool = False
-    """The server knows which code it is."""
+    """Whether the server knows which code it is."""
     sent: int = 0
     """Bytes of metrics.jsonl that were reported."""
     is_over: bool = False
@@ -72,5 +78,5 @@ class TrackedRun(Struct, frozen=True, kw_only=True):
 def kept(directory: Path) -> TrackedRun | None:
     try:
         return msgspec.json.decode((directory / KEPT).read_bytes(), type=TrackedRun)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *CORRUPT_JSON):
         return None

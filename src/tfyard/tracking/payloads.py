@@ -11,7 +11,7 @@ Payload = dict[str, Any]
 T = TypeVar("T")
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100
-"""Of one request: more are refused."""
+"""The most metrics and parameters of one request; a server refuses more."""
 LONGEST_KEY, LONGEST_VALUE = 250, 500
 """Characters: what the server refuses, and what those before MLflow 2.9 refuse of a parameter."""
 _ENDS = {"Succeeded": "FINISHED", "Failed": "FAILED"}
@@ -54,6 +54,6 @@ def parts(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
 
 
 def thinned(rows: Sequence[T], most: int) -> Sequence[T]:
-    """At most so many of the rows, evenly, and always the last."""
+    """At most `most` of the rows, evenly spread, and always the last one."""
     every = -(-len(rows) // most)
     return rows[::-1][::every][::-1] if every > 1 else rows

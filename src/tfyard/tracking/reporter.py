@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ class MLflowReporter:
     def __init__(self, order: TrackingOrder) -> None:
         self._order = order
         self._server = MLflowServer(order.uri, os.environ)
-        self._delivery = Delivery(self._server, TrackedRun(order=order), order.feed)
+        self._delivery = Delivery(self._server, TrackedRun(order=order, mark=uuid4().hex), order.feed)
         self._delivery.keep()
         self._pause = EVERY
         self._is_refused = self._has_caught_up = False

@@ -154,6 +154,13 @@ class QueueStatus(Struct, frozen=True):
 
 
 class QueuedWorkload(Object, frozen=True):
-    """A Workload of Kueue: its place in the queue."""
+    """A Workload of Kueue: why it waits."""
 
     status: QueueStatus = QueueStatus()
+
+
+class PendingWorkload(Object, frozen=True, rename="camel"):
+    """A Workload that waits, as Kueue's visibility API tells it: both positions begin at 0."""
+
+    position_in_local_queue: int = 0
+    position_in_cluster_queue: int = 0

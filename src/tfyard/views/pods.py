@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr, replace
 
 from tfyard.model import END_AT_ONCE, TENSORFLOW_CONTAINER, Manifest
 from tfyard.model.job import owner_key
-from tfyard.model.names import ATTEMPT, JOB_KINDS, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.names import ATTEMPT, JOB_KINDS, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE, STOPPED
 from tfyard.model.status import Time
 
 
@@ -97,7 +97,7 @@ class ContainerStateTerminated(Struct, frozen=True, rename="camel", gc=False):
     finished_at: Time | None = None
 
     def __post_init__(self) -> None:
-        """For a container that could not be started, containerd reports 1970 as its start."""
+        """Drops the start of a container that could not be started: containerd reports 1970 for it."""
         if self.started_at is not None and self.started_at.year == 1970:
             force_setattr(self, "started_at", None)
 
@@ -234,6 +234,11 @@ class PodView(Object, frozen=True):
     def is_told_to_end(self) -> bool:
         """Whether the operator told the node to end the pod without deleting it, after the end of its program."""
         return self.spec.active_deadline_seconds == END_AT_ONCE
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether that was before the end of its program, because the job was suspended."""
+        return STOPPED in self.metadata.annotations
 
     @property
     def is_ended_in_place(self) -> bool:

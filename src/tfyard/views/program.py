@@ -64,9 +64,9 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
     @property
     def running_since(self) -> datetime | None:
-        """Start of the present run of a program that was restarted in place."""
+        """Start of the program's present run."""
         running = self.program.state.running
-        return running.started_at if running and self.restarts else None
+        return running.started_at if running else None
 
     @property
     def restarts(self) -> int:

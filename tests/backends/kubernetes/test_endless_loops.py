@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.backends.kubernetes.hostile_server import Habit, HostileServer, Key, refusal, stamp
 from tests.planner.builders import job, role
 from tfyard.backends.kubernetes.cache import Cache
+from tfyard.backends.kubernetes.last_lines import LastLines
 from tfyard.backends.kubernetes.objects import ObjectWriter
 from tfyard.backends.kubernetes.resources import TFJOBS, Resources
 from tfyard.backends.kubernetes.runner import ClusterRunner
@@ -128,7 +129,8 @@ async def play(asked: Job, phases: list[tuple[list[str], list[str]]]) -> Hostile
     objects = ObjectWriter(
         Writer(client, lambda: True, lambda *_: None), cache, Resources.of([TFJOBS]), lambda _: None
     )
-    runner = ClusterRunner(objects, cache, Site().backoff, SetupEvents(client), lambda: server.seconds)
+    lines = LastLines(client, lambda _: None)
+    runner = ClusterRunner(objects, cache, Site().backoff, SetupEvents(client), lines, lambda: server.seconds)
     meta = ObjectMeta(asked.name, "lab", asked.uid, "1")
     view = StoredJob(metadata=meta, api_version=asked.api_version, kind=asked.kind)
     cache.put_job(TFJOBS, view)

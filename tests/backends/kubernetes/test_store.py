@@ -6,6 +6,7 @@ import pytest
 
 from tfyard.backends.kubernetes.store import (
     CHECK_AGAIN,
+    LATER,
     LONGEST_QUIET,
     LONGEST_UNQUIET,
     LONGEST_YIELD,
@@ -97,6 +98,39 @@ def test_the_start_of_a_job_is_written_with_counts_that_wait_already() -> None:
     assert delay.holds("uid", ready(1), 0.0)
     assert delay.holds("uid", ready(2, "soon"), QUIET / 2)
     assert not delay.holds("uid", ready(2, "soon"), QUIET)
+
+
+def test_a_new_job_is_written_once_with_the_start_of_its_pods_or_within_two_seconds() -> None:
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(0, "later"), 0.0)
+    assert delay.holds("uid", ready(1, "soon"), 1.0), "its pods run"
+    assert not delay.holds("uid", ready(1, "soon"), 1.0 + SOON)
+    assert delay.holds("other", ready(0, "later"), 0.0)
+    assert not delay.holds("other", ready(0, "later"), LATER)
+    assert delay.holds("crowd", ready(0, "later"), 0.0)
+    assert delay.holds("crowd", ready(0, "later"), LATER, is_creating_many=True)
+    assert delay.due_in("crowd", LATER) == LATER, "its pods can start now"
+
+
+def test_a_new_job_goes_on_waiting_while_others_of_a_crowd_start_but_not_for_ever() -> None:
+    delay, now, number = StatusDelay(), 0.0, 0
+    delay.holds("uid", ready(0, "later"), now)
+    while delay.holds("uid", ready(0, "later"), now):
+        delay.holds(f"other-{number}", ready(0, "later"), now)
+        delay.holds(f"other-{number}", ready(1, "soon"), now)
+        now, number = now + STEP, number + 1
+    assert LONGEST_YIELD <= now <= LONGEST_YIELD + LATER
+
+
+def test_after_a_rush_a_new_job_waits_for_its_pods_as_long_again_as_the_rush_took() -> None:
+    delay, rush = StatusDelay(), 8
+    for moment in range(rush + 1):
+        delay.holds("uid", ready(0, "later"), float(moment), is_creating_many=True)
+    moments = (rush + STEP * number for number in range(200))
+    written = next(now for now in moments if not delay.holds("uid", ready(0, "later"), now))
+    assert written == pytest.approx(2 * rush, abs=LATER)
+    delay.holds("next", ready(0, "later"), 30.0)
+    assert not delay.holds("next", ready(0, "later"), 30.0 + LATER), "the rush is over"
 
 
 def test_while_many_pods_are_created_the_start_of_a_job_waits_but_not_for_ever() -> None:

@@ -18,7 +18,7 @@ from tests.formats.samples import (
 )
 from tfyard import formats, planner
 from tfyard.formats.pods import templates
-from tfyard.model import Job, Observed, Task, TensorBoard
+from tfyard.model import Job, Observed, Stall, Task, TensorBoard
 from tfyard.planner.site import Accelerator, DriverEnv, DriverMount
 
 IDS = [path.name for path in EVERY]
@@ -216,10 +216,12 @@ def test_an_annotation_of_tfyard_is_a_field_of_the_job() -> None:
         "tfyard.dev/dialect": "tf1",
         "tfyard.dev/services": "per-replica",
         "tfyard.dev/evaluator-grace": "5m",
+        "tfyard.dev/stall": "15m, then restart",
         "own": "x",
     }
     spec = {"tfReplicaSpecs": {"Evaluator": {"template": template}, "Worker": {"template": template}}}
     job: Job = formats.load({**data, "metadata": {"name": "a", "annotations": notes}, "spec": spec})
     assert (job.dialect, job.services, job.run_policy.evaluator_grace) == ("tf1", "per-replica", 300)
+    assert job.run_policy.stall == Stall(after=900, then="restart")
     assert job.annotations == {"own": "x"}
     assert formats.dump(job, "v1").document["metadata"]["annotations"] == notes

@@ -22,7 +22,7 @@ from tests.overview.situations import (
     why,
 )
 from tfyard.model import Ending, Failure, Role, RoleMemory, RoleStatus
-from tfyard.overview.evidence import LogTail
+from tfyard.overview.evidence import LONGEST_LINE, LogTail
 
 KERAS_3 = """\
 Traceback (most recent call last):
@@ -137,6 +137,15 @@ MOUNT: Manifest = {
 }
 FAILED = status(condition("Failed"), failure=Failure(cause="TaskFailed", task="worker-0", exit_code=1))
 ROLES = (Role(name="Worker", replicas=2, template={"spec": MOUNT}),)
+
+
+@pytest.mark.parametrize("word", ["x", "/", "a/", "x:", "Warning", "'", "File ", "0.", "[", " "])
+def test_a_line_of_64_kib_is_cut_before_causes_are_looked_for_in_it(word: str) -> None:
+    """In the whole line it would take minutes, in which the page stands still, too."""
+    log = LogTail.of([word * (65_536 // len(word)), "train.py: error: the disk is full"], ago(minutes=1))
+    assert max(map(len, log.text.split("\n"))) == LONGEST_LINE
+    found = job(pod(status=ended(1, "")), status=FAILED, roles=ROLES, logs={"worker-0": log})
+    assert why(found).sentence.endswith("the disk is full")
 
 
 @pytest.mark.parametrize(("text", "expected"), PROGRAMS.items(), ids=[kind for kind, *_ in PROGRAMS.values()])
@@ -543,3 +552,12 @@ def test_a_task_that_failed_since_another_one_was_taken_away_is_not_at_fault(
     (cause,) = answer.causes
     assert (cause.kind, cause.sentence) == ("peer-lost", sentence)
     assert cause.fix == "all tasks start again together, and that costs no retry"
+
+
+def test_a_task_that_was_stopped_because_it_hung_keeps_its_last_line() -> None:
+    hung = Ending(task="worker-0", attempt=1, reason="Stalled", message="Epoch 3/10", finished=ago(minutes=1))
+    both = (pod("worker-0", running()), pod("worker-1", running()))
+    answer = why(job(*both, status=status(condition("Restarting"), endings=(hung,))))
+    (cause,) = answer.causes
+    assert (answer.code, cause.kind, cause.is_past) == (0, "stalled", True)
+    assert cause.evidence[0].text == "Epoch 3/10"

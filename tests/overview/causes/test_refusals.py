@@ -148,6 +148,13 @@ def test_a_job_that_was_just_created_has_time() -> None:
     assert why(job(status=Status(), created=ago(seconds=2), leases=())).causes == ()
 
 
+def test_pods_of_a_new_job_say_that_an_operator_works_on_it_before_its_first_status_does() -> None:
+    new = job(pod("worker-0", running()), status=Status(), leases=(lease(ago(seconds=3)),))
+    assert "no-operator" not in [cause.kind for cause in why(new).causes]
+    left = job(pod("worker-0", running()), status=Status(), leases=(lease(ago(hours=1)),))
+    assert why(left).causes[0].kind == "no-operator"
+
+
 def test_an_operator_that_stopped_during_the_job() -> None:
     pods = (pod("worker-0", running()), pod("worker-1", running()))
     answer = why(job(*pods, leases=(lease(ago(hours=1)),)))

@@ -137,6 +137,19 @@ def test_tasks_that_are_silent_for_long() -> None:
     assert answer.causes[0].evidence[0].source == "log"
 
 
+def test_a_job_that_says_for_how_long_it_may_be_silent() -> None:
+    text = (
+        "worker-0 has written no line for more than 900 s; the last one, at 2026-11-16T11:40:00Z: Epoch 3/10"
+    )
+    stalled = condition("Stalled", "NoOutput", text)
+    answer = why(both("Epoch 3/10", minutes=20, status=status(condition("Running"), stalled)))
+    (cause,) = answer.causes
+    assert (answer.code, cause.kind) == (3, "stalled")
+    assert cause.sentence == "worker-0 has written no line for more than 900 s: it hangs"
+    assert cause.fix == "see what they do: `tfyard why train -n ml --stacks`"
+    assert [(quote.source, quote.text) for quote in cause.evidence] == [("condition", text)]
+
+
 def test_a_parameter_server_may_be_silent() -> None:
     logs = {"worker-0": LogTail("Step: 1", ago(minutes=1)), "ps-0": LogTail("started", ago(hours=1))}
     roles = (Role(name="Worker", replicas=1), Role(name="PS", replicas=1))

@@ -364,6 +364,22 @@ def test_a_job_in_a_queue_of_kueue() -> None:
         "it waits in queue team: couldn't assign",
         "4 more",
     )
+    pending = [
+        {
+            "metadata": {"name": f"tfjob-{name}", "ownerReferences": [{"name": name}]},
+            "positionInLocalQueue": at,
+            "positionInClusterQueue": at + 2,
+        }
+        for at, name in enumerate(("first", "train", "last"))
+    ]
+    waits = msgspec.convert(pending[::-1], tuple[objects.PendingWorkload, ...])
+    check(
+        why(job(**suspended, workloads=(workload,), pending=waits)),
+        "queue",
+        "it waits in queue team at position 2 of 3 (4 in its ClusterQueue) behind first: couldn't assign",
+    )
+    refused = why(job(**suspended, workloads=(workload,), pending=Unreadable("you may not list it")))
+    assert refused.unreadable == ("the order of Kueue's queue: you may not list it",)
     check(why(job(**suspended, workloads=())), "queue", "Kueue has not taken it up", "get localqueues")
     check(
         why(job(**{**suspended, "labels": {}})), "suspended", "suspended until it is resumed", "tfyard resume"

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tests.cli.running import tfyard
 from tests.remote.code_node import CodeNode, code_node, job_of
 from tests.remote.copy_node import Helpers
 from tests.render.test_packages import wheel
-from tfyard import kube
+from tfyard import formats, kube
 from tfyard.errors import Usage
 from tfyard.file_trees import Silent
 from tfyard.job_input.code_folder import FileChanged
@@ -22,13 +22,16 @@ from tfyard.kube import Access, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
+from tfyard.model.sweep import Choice, Objective, SweepSpec
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.jobs import Found
 from tfyard.remote.submitting import code_claim, code_lookup, code_store
 from tfyard.remote.submitting.code_store import Plan
+from tfyard.remote.sweeps import store
 from tfyard.render import RenderOptions
 from tfyard.render.code import ON_CLAIM
 from tfyard.render.tfjob import tfjob
+from tfyard.sweeps.decide import begun
 from tfyard.testing import ControlPlane, Relay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
@@ -105,7 +108,19 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_no_jo
             monkeypatch.setattr(code_claim, "KEPT", timedelta(0))
             assert code_store.prune(client, namespace, keep=[other.hash]) == []
             client.send(requests.patch(found.path, {"metadata": {"annotations": {CODE: None}}}))
+            sweep = client.send(requests.create(requests.CONFIG_MAPS.path(namespace), sweep_of(other.job)))
+            assert code_store.prune(client, namespace) == [], "its trials are still to come"
+            path = requests.CONFIG_MAPS.path(namespace, sweep["metadata"]["name"])
+            client.send(requests.delete(path))
             assert code_store.prune(client, namespace) == [other.holder]
+
+
+def sweep_of(job: Job) -> Manifest:
+    """Its ConfigMap, as `tfyard submit` writes it."""
+    over, objective = {"lr": Choice((1, 2))}, Objective("auc", is_max=True)
+    spec = SweepSpec(name="sweep", over=over, objective=objective, trials=2, sampler="grid")
+    text = formats.to_yaml(tfjob(job, RenderOptions())[-1].manifest)
+    return store.manifest(begun(spec, datetime.now(UTC)), job.namespace, text, {})
 
 
 async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str, bytes]) -> None:

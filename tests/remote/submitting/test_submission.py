@@ -127,7 +127,7 @@ def test_submitting_the_same_again_changes_nothing_and_a_change_that_pods_would_
     place: Place, control_plane: ControlPlane
 ) -> None:
     first = place.submit()
-    assert place.submit()["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    assert place.submit()["metadata"]["generation"] == first["metadata"]["generation"]
     assert place.said == ["tfjob.kubeflow.org/mnist unchanged"]
     config = {"KUBECONFIG": str(control_plane.kubeconfig)}
     again = tfyard("submit", "job.yaml", "-n", place.namespace, cwd=place.folder, **config)

@@ -5,7 +5,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from tfyard.kube import (
@@ -64,6 +64,10 @@ class ObjectWriter:
         self._on_refused = on_refused
         self._created: deque[float] = deque(maxlen=MANY)
 
+    def now(self) -> datetime:
+        """The server's time."""
+        return self._writer.client.now()
+
     def is_creating_many(self) -> bool:
         """Whether many objects are being created: less urgent writes should wait."""
         return len(self._created) == MANY and time.monotonic() - self._created[0] < MANY_WITHIN
@@ -117,7 +121,7 @@ class ObjectWriter:
                 return obstacle
         request = requests.delete(path, action.uid, 0 if action.force else None)
         is_gone = await self._send_delete("pods", request)
-        until = None if is_gone else self._writer.client.now() + timedelta(seconds=DEFAULT_GRACE)
+        until = None if is_gone else self.now() + timedelta(seconds=DEFAULT_GRACE)
         self._cache.pods.mark_deleted(job.as_owner, action.name, action.uid, until)
         return None
 

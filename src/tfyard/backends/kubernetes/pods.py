@@ -147,8 +147,10 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
 def _is_asked_to_stop(
     view: PodView, pod: Pod, before: Pod | None, ended: ContainerStateTerminated | None
 ) -> bool:
-    """Whether its deletion came before the end of its program. If unclear, yes: it is less harmful to run a task
-    again."""
+    """Whether its deletion, or its job's suspension, came before the end of its program. If unclear, yes: it is
+    less harmful to run a task again."""
+    if view.is_stopped:
+        return True
     meta = view.metadata
     if meta.deletion_timestamp is None:
         return False
@@ -205,7 +207,7 @@ def _is_restart_due(view: PodView, program: Conclusion) -> bool:
 
 
 def _is_backing_off(status: ContainerStatus) -> bool:
-    """Also right after a start that failed."""
+    """Whether the kubelet waits before it starts the container again, or has just failed to start it."""
     waiting = status.state.waiting
     return waiting is not None and (waiting.reason == CRASH_LOOP or _start_error(status) is not None)
 

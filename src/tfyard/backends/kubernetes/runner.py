@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from tfyard.backends.base import PodRunner
@@ -28,6 +29,7 @@ from tfyard.views.tfjob_status import decode_status
 from . import unreadable
 from .cache import Cache, JobKey
 from .fair_slots import FairSlots
+from .last_lines import LastLines
 from .namesakes import holder_of_names
 from .objects import ObjectWriter, not_yet_free
 from .setup_events import SetupEvents
@@ -52,12 +54,16 @@ class ClusterRunner(PodRunner):
         cache: Cache,
         backoff: Backoff,
         setup_events: SetupEvents,
+        last_lines: LastLines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._objects, self._cache, self._setup_events = objects, cache, setup_events
+        self._objects, self._cache = objects, cache
+        self._setup_events, self.last_lines = setup_events, last_lines
         self._obstacles: dict[str, tuple[Obstacle, ...]] = {}
         """Uid of a job that was observed -> its obstacles."""
         self._faults: dict[str, int] = {}
+        self._begun: dict[str, datetime] = {}
+        """Uid of a job without a stored status -> when it was first observed."""
         self.undone = UndoneWrites(backoff, clock)
         self._slots = FairSlots(PARALLEL_WRITES)
 
@@ -76,10 +82,18 @@ class ClusterRunner(PodRunner):
             services={
                 name: view.spec for (_, name), view in children.items() if isinstance(view, ServiceView)
             },
+            lines=self.last_lines.of(job.uid),
             obstacles=(*_unreadable(pods, children), *obstacles),
             namesake=f"tfjobs.{namesake.group}" if namesake else "",
             deleting=view.metadata.deletion_timestamp is not None,
+            begun=self._first_seen(job.uid, status),
         )
+
+    def _first_seen(self, uid: str, status: Status) -> datetime | None:
+        if status.conditions:
+            self._begun.pop(uid, None)
+            return None
+        return self._begun.setdefault(uid, self._objects.now())
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         attempt = ActionBatch(self._objects, self._slots, job, is_blocked=bool(self._obstacles.get(job.uid)))
@@ -118,8 +132,10 @@ class ClusterRunner(PodRunner):
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
         self._faults.pop(uid, None)
+        self._begun.pop(uid, None)
         self.undone.forget(uid)
         self._setup_events.forget(uid)
+        self.last_lines.forget(uid)
 
     def forget_obstacles(self) -> None:
         """Forgets all obstacles after another operator was the leader: its obstacles are in the statuses."""
@@ -140,6 +156,7 @@ class ClusterRunner(PodRunner):
         uids = tuple(filter(None, attempt.uids))
         if self._cache.key_of(attempt.job.as_owner) is None:
             self._obstacles.pop(uid, None)
+            self._cache.taken_names.forget(attempt.job.as_owner)
             return Outcome(done=done, error=error)  # deleted meanwhile: `forget` has already been called
         self.undone.review(uid, list(zip(done, attempt.uids, strict=True)), attempt.waiting)
         met, before = attempt.obstacles, self._obstacles.get(uid, ())
@@ -183,7 +200,7 @@ class ActionBatch:
 
     @property
     def waiting(self) -> list[WaitingWrite]:
-        """What must not be repeated at once, in the order of the actions."""
+        """The writes that must not be repeated at once, in the order of their actions."""
         return [obstacle for _, obstacle in sorted(self._waiting.items())]
 
     @property
@@ -246,7 +263,7 @@ class ActionBatch:
             self._refused_roles.add(role)
 
     async def _perform(self, action: Action) -> tuple[Obstacle | None, str]:
-        """What is in the way, and the uid of the object, as far as it is known."""
+        """Does one action; the result is the obstacle in its way, and the uid of the object if it is known."""
         match action:
             case Create():
                 made = await self._objects.create(self.job, action)

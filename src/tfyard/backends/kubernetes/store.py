@@ -4,14 +4,17 @@ A role of a thousand pods that starts changes its counts a thousand times. They 
 changed for a while, which is within a second of the last change, or at long intervals if they never stop
 changing; and at growing intervals for a job that goes on changing, so that its writes do not grow with its
 duration. The start of a job is written soon, but late enough for changes that follow at once to be in the same
-write.
+write; and a new job a little later, because most pods start within a moment. Meanwhile its state is Pending, by
+the default of the CRD.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable
 from math import inf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard import kube
 from tfyard.backends.base import JobStore
@@ -31,14 +34,18 @@ PROMPT_WRITES = 2
 """Number of prompt writes of counts; each later one waits twice as long as the one before."""
 LONGEST_UNQUIET = 12
 """Number of quiet periods after which counts are written that never stop changing."""
-SOON = 0.4
-"""Seconds until the start of a job is written."""
+SOON, LATER = 0.4, 2.0
+"""Seconds until the start of a job is written, and until a new job is whose pods do not run."""
 SELDOM = 10.0
 """Seconds between two writes about a job that does not go well, if nothing else must be written."""
 LONGEST_YIELD, CHECK_AGAIN = 30.0, 1.0
 """Longest wait of such a status while many pods are created, and the interval of checks, in seconds. A status
 costs the server as much as two pods: written in between, statuses of the first jobs would delay the pods of the
 last ones."""
+CROWD = 10
+"""Number of new jobs that count as a crowd if their pods start within `LATER`. While a crowd starts, or many pods
+are created, new jobs wait for their own pods; and for as long again, because a cluster that is slow with one thing
+is slow with the next."""
 
 
 class ClusterStore(JobStore):
@@ -111,10 +118,14 @@ class DelayedStatus(Struct, frozen=True):
     since: float
     """When the status first differed from the stored one."""
     due: float
+    is_new: bool = False
+    """Whether the job's pods do not run yet."""
 
 
 class StatusDelay:
     def __init__(self) -> None:
+        self._starts: deque[float] = deque(maxlen=CROWD)
+        self._rush_began, self._rush_until = 0.0, -inf
         self._waiting: dict[str, DelayedStatus] = {}
         self._written: dict[str, int] = {}
         self._explained: dict[str, float] = {}
@@ -126,13 +137,25 @@ class StatusDelay:
             return False
         waiting = self._waiting.get(uid)
         if waiting is None or waiting.status != decision.status:
+            if waiting is not None and waiting.is_new and decision.urgency == "soon":
+                self._starts.append(now)
             waiting = self._waiting[uid] = self._wait(uid, decision, waiting, now)
+        self._note_rush(now, is_creating_many=is_creating_many)
         if now < waiting.due:
             return True
-        if decision.urgency == "soon" and is_creating_many and now < waiting.since + LONGEST_YIELD:
-            self._waiting[uid] = DelayedStatus(waiting.status, waiting.since, now + CHECK_AGAIN)
+        yields = now < self._rush_until if waiting.is_new else decision.urgency == "soon" and is_creating_many
+        if yields and now < waiting.since + LONGEST_YIELD:
+            again = LATER if waiting.is_new else CHECK_AGAIN
+            self._waiting[uid] = replace(waiting, due=now + again)
             return True
         return False
+
+    def _note_rush(self, now: float, *, is_creating_many: bool) -> None:
+        is_crowd = len(self._starts) == CROWD and now - self._starts[0] <= LATER
+        if is_creating_many or is_crowd:
+            if now > self._rush_until:
+                self._rush_began = now
+            self._rush_until = now + max(LATER, now - self._rush_began)
 
     def written(self, uid: str, decision: Decision, now: float) -> None:
         """Notes that the server has accepted this status."""
@@ -158,8 +181,10 @@ class StatusDelay:
 
     def _wait(self, uid: str, decision: Decision, before: DelayedStatus | None, now: float) -> DelayedStatus:
         since = before.since if before else now
-        if decision.urgency == "soon":
-            return DelayedStatus(decision.status, since, min(now + SOON, before.due if before else inf))
+        if decision.urgency in ("soon", "later"):
+            is_new = decision.urgency == "later"
+            due = min(now + (LATER if is_new else SOON), before.due if before else inf)
+            return DelayedStatus(decision.status, since, due, is_new)
         if decision.urgency == "seldom":
             return DelayedStatus(
                 decision.status, since, max(since + SOON, self._explained.get(uid, -inf) + SELDOM)

@@ -22,12 +22,15 @@ from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job, Status
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import PREPARING, RunRecord
 
 HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
 """Folder of runs and volumes; TFYARD_HOME is for working directories that cannot be written to."""
 STATUS = "status.json"
+SWEEPS = "sweeps"
+"""Folder of sweeps; each has a folder of its own in it."""
 RESERVE = 4096
 """Bytes that a record may grow by until the end of its run."""
 RESERVE_PER_TASK = 64
@@ -54,7 +57,7 @@ class RunDirectory:
         except OSError as error:
             fix = "set TFYARD_HOME to a folder that can be written to, or run from another folder"
             raise TfyardError(f"{error.filename or home}: {error.strerror}; {fix}") from None
-        made._lock = _lock(made.path)
+        made._lock = lock(made.path)
         return made
 
     def close(self) -> None:
@@ -85,7 +88,7 @@ class RunDirectory:
 
     def write(self, file: str, text: str, *, private: bool = False) -> None:
         """Writes a file; `private`: only the user may read it."""
-        self.attempt(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
+        self.attempt(lambda: replace_file(self.path / file, text, 0o600 if private else 0o666))
 
     def append(self, file: str, *rows: dict[str, Any]) -> None:
         if rows:
@@ -106,7 +109,7 @@ class RunDirectory:
         text = msgspec.json.format(msgspec.json.encode(record)).decode()
         room = 0 if record.ended else RESERVE + RESERVE_PER_TASK * len(record.tasks)
         path = self.path / "run.json"
-        self.attempt(lambda: _replace(path, text + " " * room), lambda: _overwrite(path, text))
+        self.attempt(lambda: replace_file(path, text + " " * room), lambda: _overwrite(path, text))
 
     def write_status(self, status: Status) -> None:
         self.write(STATUS, msgspec.json.format(msgspec.json.encode(status)).decode())
@@ -115,7 +118,7 @@ class RunDirectory:
         """The status; empty before the first decision of the run."""
         try:
             return msgspec.json.decode((self.path / STATUS).read_bytes(), type=Status)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, *CORRUPT_JSON):
             return Status()
 
     def touch(self) -> None:
@@ -128,7 +131,7 @@ class RunDirectory:
         try:
             record = msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
             return record if record.ended or self._is_running(record) else self._killed(record)
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        except (FileNotFoundError, NotADirectoryError, *CORRUPT_JSON):
             return None
 
     @property
@@ -139,7 +142,7 @@ class RunDirectory:
     def _is_running(self, record: RunRecord) -> bool:
         """Whether the run goes on, by its lock: a process id may be reused, or be of another PID namespace. It is
         used only where there are no locks."""
-        return _is_locked(self.path) if record.is_locked else _is_alive(record.pid)
+        return is_locked(self.path) if record.is_locked else _is_alive(record.pid)
 
     def _killed(self, record: RunRecord) -> RunRecord:
         """The record of a run whose tfyard was killed before it recorded the end, which was at the last write."""
@@ -223,14 +226,23 @@ def sweep(now: datetime, home: Path = HOME) -> list[tuple[RunDirectory, RunRecor
 
 
 def prune(keep: int | None, home: Path = HOME) -> list[str]:
-    """Removes the oldest of the ended runs, if there are more than `keep`; returns their names."""
-    records = [(run, record) for run in all_runs(home) if (record := run.load()) is not None and record.ended]
+    """Removes the oldest of the ended runs, if there are more than `keep`; returns their names. Trials stay
+    as long as their sweep."""
+    records = [
+        (run, record)
+        for run in all_runs(home)
+        if (record := run.load()) is not None and record.ended and not _is_kept_by_sweep(record, home)
+    ]
     if keep is None or len(records) <= keep:
         return []
     records.sort(key=lambda each: each[1].started, reverse=True)
     for run, _ in records[keep:]:
         _remove_run(run.path)
     return [run.name for run, _ in records[keep:]]
+
+
+def _is_kept_by_sweep(record: RunRecord, home: Path) -> bool:
+    return record.trial is not None and (home / SWEEPS / record.trial.sweep).is_dir()
 
 
 def _sweep_empty(path: Path, now: datetime) -> None:
@@ -242,10 +254,10 @@ def _sweep_empty(path: Path, now: datetime) -> None:
         or any(log.stat().st_size for log in path.glob("logs/*.log"))
     ):
         return
-    lock = _lock(path)
-    if lock is not None:
+    locked = lock(path)
+    if locked is not None:
         _remove_run(path)
-        os.close(lock)
+        os.close(locked)
 
 
 def _remove_run(path: Path) -> None:
@@ -268,15 +280,15 @@ def sweep_scratch(home: Path = HOME) -> None:
     """Removes temporary files of runs that were killed together with their supervisor: they may hold Secrets."""
     for scratch in home.glob(f"runs/*/{SCRATCH}"):
         try:
-            lock = _lock(scratch.parent)
+            locked = lock(scratch.parent)
         except FileNotFoundError:
             continue  # another command was faster
-        if lock is not None:
+        if locked is not None:
             _remove(scratch)
-            os.close(lock)
+            os.close(locked)
 
 
-def _lock(path: Path) -> int | None:
+def lock(path: Path) -> int | None:
     """Takes the lock; None if another process has it, or if this file system has no locks. A process id would not
     do: the process may be in another PID namespace, and its id may be reused."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -288,7 +300,7 @@ def _lock(path: Path) -> int | None:
     return directory
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether another process, or another part of this one, has the lock."""
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -303,12 +315,12 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def _replace(path: Path, text: str, mode: int = 0o666) -> None:
+def replace_file(path: Path, text: str, mode: int = 0o666) -> None:
     """Writes a file atomically: readers never see half of it, nor does a crash leave that."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.touch(mode)
-        new.write_text(text)
+        new.write_bytes(text.encode())
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
@@ -326,7 +338,7 @@ def _append(path: Path, data: bytes) -> None:
 def _row(line: bytes) -> dict[str, Any] | None:
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except CORRUPT_JSON:
         return None
 
 

@@ -18,6 +18,7 @@ from tfyard.model import (
     Delete,
     DeleteJob,
     Job,
+    LastLine,
     Manifest,
     Observed,
     Outcome,
@@ -51,16 +52,29 @@ _ROLES = {role.lower(): role for role in ROLES}
 
 
 class LocalRunner(PodRunner):
-    """Runs pods on this machine; `adapt` changes the planner's pod for that."""
+    """Runs pods on this machine; `adapt` changes the planner's pod for that. `last_line`: the last line of a
+    container, by the uid of its pod."""
 
     def __init__(
-        self, node: LocalNode, store: LocalStore, site: Site, adapt: Callable[[Manifest, Task], Manifest]
+        self,
+        node: LocalNode,
+        store: LocalStore,
+        site: Site,
+        adapt: Callable[[Manifest, Task], Manifest],
+        last_line: Callable[[str, str], LastLine | None] = lambda _uid, _container: None,
     ) -> None:
         self._node, self._store, self._site, self._adapt = node, store, site, adapt
+        self._last_line = last_line
         self.is_deleted = False
 
-    async def observe(self, job: Job) -> Observed:  # noqa: ARG002
-        return self._observe()
+    async def observe(self, job: Job) -> Observed:
+        observed = self._observe()
+        return replace(observed, lines=self._lines()) if job.run_policy.stall else observed
+
+    def _lines(self) -> dict[str, LastLine]:
+        pods = ((uid, each.pod.manifest) for uid, each in self._node.pods.items())
+        lines = {uid: self._last_line(uid, tensorflow_container(pod)["name"]) for uid, pod in pods}
+        return {uid: line for uid, line in lines.items() if line}
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         pods = {each.pod.name: each for each in self._node.pods.values()}

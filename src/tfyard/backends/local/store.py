@@ -22,8 +22,7 @@ class LocalStore(JobStore):
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self.status = status = decision.status
-        has_news = (status.phase, status.endings) != (before.phase, before.endings)
-        if has_news or status.is_finished:  # a rename costs milliseconds
+        if status != before or status.is_finished:
             self.save()
         if status != before or decision.actions:
             self._directory.append("decisions.jsonl", _summary(decision))

@@ -63,7 +63,7 @@ class RunFollower:
     def __init__(self, prepared: PreparedRun, output: str, *, quiet: bool, verbose: bool) -> None:
         self._prepared, self._output, self._quiet = prepared, output, quiet
         self.lost: OSError | None = None
-        """Why output could not be written, if nobody meant that to be so."""
+        """Why output could not be written; empty if it could, or if the reader closed the pipe on purpose."""
         self._progress = Progress(total_steps(prepared.job))
         look = Look(
             tasks=tuple(task.name for task in prepared.job.tasks()),
@@ -156,7 +156,7 @@ class RunFollower:
         click.echo(f"logs:    {run.directory.path}/logs")
         if run.directory.problem:
             click.echo(f"disk:    {run.directory.problem}; logs and record are incomplete")
-        target = self._prepared.settings.target
+        target = "" if self._prepared.settings.values else self._prepared.settings.target
         if record.phase == "Succeeded" and not self._quiet and target.endswith((".yaml", ".yml", ".json")):
             click.echo(f"on a cluster: tfyard submit {quote(target)} --follow")
 

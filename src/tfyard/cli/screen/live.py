@@ -50,7 +50,13 @@ MOST_METRICS = 5
 BAR, SHORTEST_BAR = 30, 8
 """Columns of the progress bar."""
 MOST_BARS = 8
-PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Restarting": "yellow"}
+PHASE_COLOURS = {
+    "Running": "green",
+    "Succeeded": "green",
+    "Failed": "red",
+    "Restarting": "yellow",
+    "Stalled": "yellow",
+}
 
 
 class _Line(Struct, frozen=True):
@@ -257,7 +263,7 @@ class LiveScreen(Screen):
 
 
 def _fitting(progress: Progress, room: int) -> str:
-    """As many metrics as fit into a row, at least one."""
+    """The first metrics, as many as fit into a row, but at least one."""
     whole = progress.metrics(MOST_METRICS)
     fewer = (f"{progress.metrics(most)}  …" for most in range(MOST_METRICS - 1, 0, -1))
     return next((text for text in (whole, *fewer) if len(text) <= room), progress.metrics(1))

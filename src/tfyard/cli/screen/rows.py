@@ -33,7 +33,7 @@ def wrapped(line: str, room: int, later: int | None = None) -> list[str]:
 
 
 def _row(line: str, start: int, room: int) -> str:
-    """As much of a line from here on as fits into a row, with the spaces behind it."""
+    """The part of a line from here on that fits into a row, with the spaces behind it."""
     from rich.cells import chop_cells  # 10 ms, and most lines are short
 
     row = (chop_cells(line[start : start + 2 * room], room) or [""])[0]

@@ -6,7 +6,8 @@ from math import isfinite
 
 from tfyard.cli.screen.rows import columns as terminal_columns
 from tfyard.cli.screen.rows import hanging
-from tfyard.overview.progress import Curve, Progress
+from tfyard.overview.curves import Curve
+from tfyard.overview.progress import Progress
 from tfyard.overview.record import RunRecord
 from tfyard.overview.steps import START_COLUMNS
 from tfyard.overview.summary import TASK_COLUMNS, details, headline, start_rows, task_row

@@ -57,9 +57,14 @@ class Binaries(msgspec.Struct, frozen=True):
         match = re.search(r"v(\d+\.\d+\.\d+)", output)
         return match[1] if match else output.strip()
 
+    @property
+    def minor(self) -> int:
+        """Minor version of Kubernetes 1, such as 36."""
+        return int(self.version.split(".")[1])
 
-def pinned_version(module: str = "k8s.io/kubernetes") -> str:
-    match = re.search(rf"{re.escape(module)} v(\S+)", (HERE / "go.mod").read_text())
+
+def pinned_version(module: str = "k8s.io/kubernetes", pins: Path = HERE) -> str:
+    match = re.search(rf"{re.escape(module)} v(\S+)", (pins / "go.mod").read_text())
     assert match, f"go.mod pins {module}"
     return match[1]
 

@@ -38,22 +38,19 @@ def build_flags(version: str) -> list[str]:
     return ["-trimpath", "-buildvcs=false", f"-ldflags=-s -w {defines}"]
 
 
-def build(folder: Path, say: Say) -> None:
+def build(folder: Path, say: Say, pins: Path = HERE) -> None:
     """Build all programs into `folder`, which gets its name when complete: an interrupted build is never used."""
     go = find_go()
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    say(f"==> Kubernetes {pinned_version()} and etcd from their Go modules, once: {COST}")
+    say(f"==> Kubernetes {pinned_version(pins=pins)} and etcd from their Go modules, once: {COST}")
     for number, (name, package) in enumerate(PACKAGES.items(), 1):
         started = time.monotonic()
-        _build_one(go, package, partial / name, lambda text, name=name: say(f"    {name}: {text}"))  # type: ignore[misc]
+        flags = [*build_flags(pinned_version(pins=pins)), "-o", str(partial / name)]
+        go_build(go, pins, [*flags, package], lambda text, name=name: say(f"    {name}: {text}"))  # type: ignore[misc]
         say(f"    {name}: built, {time.monotonic() - started:.0f} s ({number} of {len(PACKAGES)})")
     partial.rename(folder)
-
-
-def _build_one(go: str, package: str, target: Path, say: Say) -> None:
-    go_build(go, HERE, [*build_flags(pinned_version()), "-o", str(target), package], say)
 
 
 def go_build(go: str, module: Path, arguments: list[str], say: Say) -> None:

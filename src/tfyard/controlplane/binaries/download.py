@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from tfyard.controlplane.binaries import MissingBinaries, Say, pinned_version
+from tfyard.controlplane.binaries import HERE, MissingBinaries, Say, pinned_version
 
 SERVER_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 ETCD_MODULE = "go.etcd.io/etcd/server/v3"
@@ -64,9 +64,9 @@ class Release(Struct, frozen=True):
         return self.url.rpartition("/")[2]
 
 
-def releases(mirrors: Mirrors, machine: str) -> list[Release]:
-    kubernetes = f"{mirrors.kubernetes}/v{pinned_version()}/bin/linux/{machine}"
-    etcd = pinned_version(ETCD_MODULE)
+def releases(mirrors: Mirrors, machine: str, pins: Path = HERE) -> list[Release]:
+    kubernetes = f"{mirrors.kubernetes}/v{pinned_version(pins=pins)}/bin/linux/{machine}"
+    etcd = pinned_version(ETCD_MODULE, pins)
     archive = f"{mirrors.etcd}/v{etcd}/etcd-v{etcd}-linux-{machine}.tar.gz"
     programs = [f"{kubernetes}/{name}" for name in SERVER_PROGRAMS]
     return [
@@ -75,17 +75,18 @@ def releases(mirrors: Mirrors, machine: str) -> list[Release]:
     ]
 
 
-def download(folder: Path, mirrors: Mirrors, say: Say) -> None:
+def download(folder: Path, mirrors: Mirrors, say: Say, pins: Path = HERE) -> None:
     """Make `folder` with all programs in it, or nothing; raises Unreachable if they cannot be downloaded."""
     if sys.platform != "linux" or platform.machine() not in PUBLISHED_FOR:
         raise NoDownload(f"no server programs are published for {sys.platform} on {platform.machine()}")
-    files = releases(mirrors, PUBLISHED_FOR[platform.machine()])
+    files = releases(mirrors, PUBLISHED_FOR[platform.machine()], pins)
     downloads, programs = (
         folder.with_name(f"{folder.name}.download"),
         folder.with_name(f"{folder.name}.partial"),
     )
     downloads.mkdir(exist_ok=True)
-    _announce(files, downloads, folder, say)
+    versions = f"Kubernetes {pinned_version(pins=pins)} and etcd {pinned_version(ETCD_MODULE, pins)}"
+    say(f"==> {versions}: downloading {_how_much(files, downloads)}, once, into {folder}")
     for release in files:
         _get(release, downloads, say)
     shutil.rmtree(programs, ignore_errors=True)
@@ -96,13 +97,11 @@ def download(folder: Path, mirrors: Mirrors, say: Say) -> None:
     programs.rename(folder)
 
 
-def _announce(files: list[Release], downloads: Path, folder: Path, say: Say) -> None:
+def _how_much(files: list[Release], downloads: Path) -> str:
     sizes = [_size_of(release.url) for release in files]
     total = megabytes(sum(size for size in sizes if size)) if all(sizes) else "some 400 MB"
     there = sum(path.stat().st_size for path in downloads.iterdir())
-    already = f", {megabytes(there)} of it is here already" if there else ""
-    versions = f"Kubernetes {pinned_version()} and etcd {pinned_version(ETCD_MODULE)}"
-    say(f"==> {versions}: downloading {total}, once, into {folder}{already}")
+    return f"{total} ({megabytes(there)} of it is here already)" if there else total
 
 
 def megabytes(size: int) -> str:

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tfyard.controlplane.binaries import Binaries, MissingBinaries, Say, cache_folder, locate
+from tfyard.controlplane.binaries import HERE, Binaries, MissingBinaries, Say, cache_folder, locate
 from tfyard.controlplane.binaries.build import build
 from tfyard.controlplane.binaries.download import Mirrors, NoDownload, download
 
@@ -21,24 +21,24 @@ def find_or_obtain(say: Say, folder: Path | None = None, mirrors: Mirrors | None
     return locate()
 
 
-def obtain(say: Say, mirrors: Mirrors) -> Path:
-    """The cache folder, filled if necessary. A second caller waits for the first one."""
-    folder = cache_folder()
+def obtain(say: Say, mirrors: Mirrors, pins: Path = HERE) -> Path:
+    """The cache folder of these pins, filled if necessary. A second caller waits for the first one."""
+    folder = cache_folder(pins=pins)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            _fill(folder, mirrors, say)
+            _fill(folder, mirrors, say, pins)
     return folder
 
 
-def _fill(folder: Path, mirrors: Mirrors, say: Say) -> None:
+def _fill(folder: Path, mirrors: Mirrors, say: Say, pins: Path) -> None:
     try:
-        download(folder, mirrors, say)
+        download(folder, mirrors, say, pins)
     except NoDownload as no_download:
         say(f"==> no download: {no_download}")
         try:
-            build(folder, say)
+            build(folder, say, pins)
         except MissingBinaries as no_build:
             raise MissingBinaries(f"{no_build}. Nor can it be downloaded: {no_download}") from no_build
         shutil.rmtree(folder.with_name(f"{folder.name}.download"), ignore_errors=True)

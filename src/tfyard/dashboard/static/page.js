@@ -4,7 +4,7 @@
   const byId = (id) => document.getElementById(id);
   const live = document.querySelector("[data-live]");
   const lines = byId("lines");
-  const MOST_LINES = 2000, SILENCE = 6000, POLL = 2000;
+  const MOST_LINES = 2000, SILENCE = 6000, QUIET = 25000, POLL = 2000, HELD = 60000;
 
   // --- times, and light or dark
   const stored = (key) => { try { return localStorage.getItem("tfyard-" + key); } catch { return null; } };
@@ -65,10 +65,31 @@
     }
   });
 
-  // --- parts of the page
+  // --- parts of the page; what somebody selects or presses stays until they let go of it
+  const held = new Map();
+  let pressed = null, since = 0;
+  function isHeld(element) {
+    if (!held.size) since = Date.now();
+    const selection = getSelection(), isFresh = Date.now() - since < HELD;
+    const isIn = element.contains(selection.anchorNode) || element.contains(selection.focusNode);
+    return isFresh && (element.contains(pressed) || (!selection.isCollapsed && isIn));
+  }
+  function release() {
+    const parts = [...held.values()];
+    held.clear();
+    parts.forEach(replacePart);
+  }
+  addEventListener("pointerdown", (event) => { pressed = event.target; });
+  for (const name of ["pointerup", "pointercancel"]) {
+    addEventListener(name, () => setTimeout(() => { pressed = null; release(); }));
+  }
+  document.addEventListener("selectionchange", release);
+
   function replacePart(part) {
     const element = byId(part.id);
     if (!element || element.dataset.version === part.version) return;
+    if (isHeld(element)) return held.set(part.id, part);
+    held.delete(part.id);
     const open = new Set([...element.querySelectorAll("details[id]")].filter((each) => each.open).map((each) => each.id));
     const closed = new Set([...element.querySelectorAll("details[id]")].filter((each) => !each.open).map((each) => each.id));
     const marked = new Set([...element.querySelectorAll("input:checked")].map((each) => each.value));
@@ -86,6 +107,7 @@
     });
     if (focused) element.querySelector(focused)?.focus({ preventScroll: true });
     if (zone === "local") showTimes(element);
+    if (part.id === "head") document.title = document.title.replace(/^[^:]*/, element.querySelector(".pill").textContent);
     countMarked();
   }
   function way(focused) {
@@ -98,11 +120,15 @@
 
   // --- the log
   const box = byId("log-box"), pause = byId("pause"), skippedText = byId("skipped");
-  let paused = false, waiting = [], skipped = 0, next = Number(lines?.dataset.next || 0);
+  let paused = false, waiting = [], skipped = 0, next = lines?.dataset.next || "";
   const isAtEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 40;
 
   function addLines(log) {
     next = log.next;
+    if (log.is_anew) {
+      lines.replaceChildren();
+      waiting = [];
+    }
     skipped += log.skipped || 0;
     if (paused) {
       waiting.push(log.html);
@@ -115,7 +141,7 @@
       skippedText.hidden = false;
       skippedText.textContent = `${skipped.toLocaleString("en")} lines were skipped: more than a page can show; a download has all of them.`;
     }
-    if (log.end) byId("log-end").textContent = log.end;
+    byId("log-end").textContent = log.end || "";
   }
   function append(html) {
     const follows = isAtEnd();
@@ -166,13 +192,17 @@
     if (stream || document.hidden) return;
     stream = new EventSource(address());
     silence = setTimeout(() => { streams = false; disconnect(); poll(); }, SILENCE);
-    stream.onmessage = (event) => { clearTimeout(silence); take(event.data); };
-    stream.onerror = () => {
+    stream.onmessage = (event) => {
       clearTimeout(silence);
-      byId("lost").hidden = false;
-      disconnect();
-      setTimeout(byId("who") ? poll : begin, POLL);
+      silence = setTimeout(lose, QUIET);  // the server says something every ten seconds
+      take(event.data);
     };
+    stream.onerror = lose;
+  }
+  function lose() {
+    byId("lost").hidden = false;
+    disconnect();
+    polling = setTimeout(byId("who") ? poll : begin, POLL);
   }
   function disconnect() {
     clearTimeout(silence);

@@ -4,6 +4,7 @@ Keywords of the schema (required, minLength, maximum) are preferred: the server 
 written. Rules (CEL) check everything else. The server evaluates every rule again whenever the status is written,
 and each field that a rule reads makes the server copy the schemas of all fields beside it. So a rule begins with
 the test that decides most jobs, reads few fields, and shares its evaluation with other rules of the same object.
+The number of an object's fields copies nothing; CEL counts them only behind `dyn`, because it is meant for maps.
 
 The API server rejects a CRD whose rules might cost too much, by its own estimate for the largest object that the
 schema allows; hence the bounds on roles and containers. What CEL cannot check (the length of a namespace's name,
@@ -53,19 +54,22 @@ def rule(expression: str, message: str, **more: object) -> Rule:
     return {"rule": expression, "message": message, **more}
 
 
-def _together(*rules: Rule) -> Rule:
-    """One rule for several of the same object; its message is that of the first broken one."""
+def _together(*rules: Rule, unless: str = "false") -> Rule:
+    """One rule for several of the same object, with the message of the first broken one. `unless`: a cheap test of
+    objects that can break none of them."""
     text = json.dumps(rules[-1]["message"])
     for each in reversed(rules[:-1]):
         text = f"!({each['rule']}) ? {json.dumps(each['message'])} : {text}"
     expression = " && ".join(f"({each['rule']})" for each in rules)
+    expression = expression if unless == "false" else f"({unless}) || ({expression})"
     return rule(expression, "the spec breaks a rule of TFJobs", messageExpression=text)
 
 
 def for_kubeflow(schema: Schema, *, describes_pods: bool) -> Schema:
     """The schema with the rules of a version that accepts both forms: a map of roles, and v1alpha1's list."""
     schema = _for_list(_for_map(schema, describes_pods=describes_pods))
-    spec = [_together(*_one_form(), *_said_once(), *_chief_exists(), *_gangs()), _managed_by()]
+    old = (*_one_form(), *_said_once(), *_chief_exists(), _gang("self.?schedulingPolicy"))
+    spec = [_together(*old, unless=_USUAL), _gang("self.?runPolicy.?schedulingPolicy"), _managed_by()]
     names = _names(_pods_of_map(), _pods_of_list())
     return _ruled(_ruled(schema, ("spec",), *spec), (), *names, _listed(_tasks_of_map(), _tasks_of_list()))
 
@@ -77,6 +81,10 @@ def for_tensorflow(schema: Schema) -> Schema:
     )
     schema = _ruled(_for_list(schema), ("spec",), present, *_chief_exists())
     return _ruled(schema, (), *_names(_pods_of_list()), _listed(_tasks_of_list()))
+
+
+_USUAL = "size(dyn(self)) <= 2 && has(self.tfReplicaSpecs) && (size(dyn(self)) == 1 || has(self.runPolicy))"
+"""Whether a spec has nothing but a map of roles and a run policy."""
 
 
 def _ruled(schema: Schema, path: Path, *rules: Rule, **bounds: int) -> Schema:
@@ -110,12 +118,15 @@ _ALWAYS_FITS = MAX_LABEL - max(
 
 _MAP, _LIST = "self.spec.tfReplicaSpecs", "self.spec.replicaSpecs"
 _COUNT = _count(f"{_MAP}[role]")
-_KEPT = f"oldSelf.?spec.?tfReplicaSpecs[?role].?replicas.orValue(-1) >= {_COUNT}"
-"""Whether a role of an old job has not grown. Its replicas are there: the server sets the default."""
+
+
+def _kept(count: str) -> str:
+    """Whether a role of an old job has not grown. Its replicas are there: the server sets the default."""
+    return f"oldSelf.?spec.?tfReplicaSpecs[?role].?replicas.orValue(-1) >= {count}"
 
 
 def _pods_of_map() -> str:
-    return f"!has({_MAP}) || {_MAP}.all(role, {_fits('role', _COUNT)} || {_KEPT})"
+    return f"!has({_MAP}) || {_MAP}.all(role, {_fits('role', _COUNT)} || {_kept(_COUNT)})"
 
 
 def _pods_of_list() -> str:
@@ -150,13 +161,14 @@ _SHORTEST = entry_size("", "n", "", 0) - len("0")
 
 
 def _tasks_of_map() -> str:
-    """Names in it are short: the server keeps the text once per version."""
-    elastic, roles = "self.spec.?enableDynamicWorker.orValue(false)", [each.lower() for each in ELASTIC_ROLES]
-    small = f"{_MAP}.all(role, {_COUNT} <= {_ALWAYS_LISTED} || {_KEPT})"
-    listing = f"{_MAP}.exists(o, !(o.lowerAscii() in {roles}) && {_count(f'{_MAP}[o]')} > 0)"
+    """Names in it are short: the server keeps the text once per version. `[x].all(y, …)` gives x the name y."""
+    elastic, roles = "s.?enableDynamicWorker.orValue(false)", [each.lower() for each in ELASTIC_ROLES]
+    small = f"m.all(role, {_count('m[role]')} <= {_ALWAYS_LISTED} || {_kept(_count('m[role]'))})"
+    listing = f"m.exists(o, !(o.lowerAscii() in {roles}) && {_count('m[o]')} > 0)"
     is_listed = f"!{elastic} || r.lowerAscii() != '{WORKER.lower()}' || {listing}"
-    size = f"{_MAP}.map(r, {is_listed} ? {_bytes('r', _count(f'{_MAP}[r]'))} : 0).sum()"
-    return f"!has({_MAP}) || {small} || {size} <= {CLUSTER_ROOM}"
+    size = f"m.map(r, {is_listed} ? {_bytes('r', _count('m[r]'))} : 0).sum()"
+    fits = f"[s.tfReplicaSpecs].all(m, {small} || {size} <= {CLUSTER_ROOM})"
+    return f"[self.spec].all(s, !has(s.tfReplicaSpecs) || {fits})"
 
 
 def _tasks_of_list() -> str:
@@ -214,17 +226,14 @@ def _agrees(name: str) -> Rule:
 def _managed_by() -> Rule:
     """Setting managedBy later is a change, too: two operators would have managed the job in turn."""
     text = "managedBy is immutable: two operators would manage one job"
-    return rule(f"{_manager('self')} == {_manager('oldSelf')}", text)
+    only_roles = "size(dyn(self)) == 1 && size(dyn(oldSelf)) == 1"
+    return rule(f"{only_roles} || {_manager('self')} == {_manager('oldSelf')}", text)
 
 
 def _manager(spec: str) -> str:
     nested = f"has({spec}.runPolicy) && has({spec}.runPolicy.managedBy)"
     flat = f"(has({spec}.managedBy) ? {spec}.managedBy : '')"
     return f"({nested} ? {spec}.runPolicy.managedBy : {flat})"
-
-
-def _gangs() -> list[Rule]:
-    return [_gang("self.?schedulingPolicy"), _gang("self.?runPolicy.?schedulingPolicy")]
 
 
 def _gang(policy: str) -> Rule:

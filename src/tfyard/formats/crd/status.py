@@ -6,7 +6,7 @@ from . import schema
 from .schema import OPEN, Schema
 
 _TEXTS = {
-    "phase": "State of the job: Created, Waiting, Blocked, Running, Restarting, Suspended, Succeeded or Failed.",
+    "phase": "Pending, Created, Waiting, Blocked, Running, Stalled, Restarting, Suspended, Succeeded or Failed.",
     "conditions": "Conditions of the job, each with a reason and times.",
     "replicaStatuses": "Number of tasks of each role that run, have succeeded and have failed.",
     "restarts": "Restarts of all roles that count against backoffLimit.",
@@ -21,7 +21,7 @@ _TEXTS = {
 }
 _PARTS = {
     "conditions": {
-        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed, Waiting or Blocked.",
+        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed, Waiting, Stalled or Blocked.",
         "status": "True or False.",
         "reason": "Why, in one word.",
         "message": "Why, in a sentence.",
@@ -91,6 +91,9 @@ _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 _ONE_OWNER: Schema = {"x-kubernetes-map-type": "atomic"}
 """The status has one writer, so managedFields need not list the owner of each of its fields. The server reads and
 writes managedFields with every change of the job; the status would be a tenth of it."""
+_UNSEEN = {"phase": "Pending"}
+"""The status of a job until an operator has written one, as a pod is Pending from the start: the state is never
+empty, and the operator need not write at once what most often is over in a moment."""
 
 
 def described() -> Schema:
@@ -101,7 +104,13 @@ def described() -> Schema:
     endings = schema.within(properties["endings"], ("*", "message"), {"maxLength": LAST_WORDS})
     properties["endings"] = {**endings, "maxItems": ENDINGS_PER_JOB}
     text = "State of the job; written by the operator."
-    return {**base, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
+    return {
+        **base,
+        **_ONE_OWNER,
+        "default": _UNSEEN,
+        "description": text,
+        "properties": {**properties, **_UPSTREAM},
+    }
 
 
 def _described(name: str, part: Schema) -> Schema:

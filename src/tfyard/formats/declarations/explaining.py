@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tfyard.errors import Usage
 from tfyard.formats.jobfile.words import JobFile
 from tfyard.formats.pods.fields import ROOT, definitions
+from tfyard.formats.sweepfile.words import SweepFile
 from tfyard.formats.tfjob.fields import TFJobSpec
 from tfyard.formats.tfjob.v1alpha1 import TfJobSpec
 from tfyard.model.spelling import closest, did_you_mean
@@ -39,8 +40,11 @@ class _Node(NamedTuple):
 
 
 def explain(path: str) -> Explanation:
-    """`worker.gpu` is a word of the job file, `tfjob.spec.runPolicy` or `spec.runPolicy` a field of TFJob."""
+    """`worker.gpu` is a word of the job file, `sweep.over` one of the sweep file, `tfjob.spec.runPolicy` or
+    `spec.runPolicy` a field of TFJob."""
     steps = [step for step in path.split(".") if step]
+    if steps and steps[0].lower() == "sweep":
+        return _walk(path, _of_struct(SweepFile), steps[1:])
     if steps and steps[0].lower() in ("tfjob", "spec"):
         return _explain_tfjob(path, steps[1:] if steps[0].lower() == "tfjob" else steps)
     return _walk(path, _of_struct(JobFile), steps)

@@ -157,7 +157,9 @@ def _read_union(expected: Type, value: object, path: Path, notes: Notes) -> obje
     for annotation, option in zip(expected.args, options, strict=True):
         if _accepts(option, value):
             return _read(annotation, value, path, notes)
-    return _wrong(value, " or ".join(_NAMES[_python_type(option)] for option in options), path, notes)
+    kinds = [_python_type(option) for option in options]
+    named = (_NAMES[kind] for kind in kinds if kind is not int or float not in kinds)
+    return _wrong(value, " or ".join(named), path, notes)
 
 
 def _accepts(option: Type, value: object) -> bool:
@@ -174,8 +176,14 @@ def _python_type(option: Type) -> type:
 
 
 def _wrong(value: object, expected: str, path: Path, notes: Notes, fix: str = "") -> object:
-    notes.error(path, f"must be {expected}", fix, value)
+    notes.error(path, f"must be {expected}", fix or _quoted_braces(value), value)
     return _INVALID
+
+
+def _quoted_braces(value: object) -> str:
+    """The fix for `LR: {lr}`, which YAML reads as a mapping whose key is lr."""
+    is_name = isinstance(value, dict) and list(value.values()) == [None]
+    return f'quote it: "{{{next(iter(value))}}}"' if is_name and isinstance(value, dict) else ""
 
 
 _READERS: dict[Any, Callable[[Type, object, Path, Notes], object]] = {

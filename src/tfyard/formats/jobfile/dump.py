@@ -12,6 +12,7 @@ from tfyard.model import (
     Manifest,
     Role,
     SchedulingPolicy,
+    Stall,
     TensorBoard,
     tensorflow_container,
 )
@@ -97,6 +98,7 @@ def _policy(job: Job) -> Words:
     words: Words = {
         "deadline": durations.write(policy.deadline) if policy.deadline is not None else None,
         "retries": policy.backoff_limit,
+        "stall": _stall(policy.stall),
         "keepFor": durations.write(policy.ttl) if policy.ttl is not None else None,
         "clean": _CLEAN_WORDS[policy.clean] if policy.clean != "Running" else None,
         "success": "all-workers" if job.success == "AllWorkers" else None,
@@ -110,6 +112,13 @@ def _policy(job: Job) -> Words:
         "services": job.services,
     }
     return {key: value for key, value in words.items() if value is not None}
+
+
+def _stall(stall: Stall | None) -> Words | str | None:
+    if stall is None:
+        return None
+    after = durations.write(stall.after)
+    return after if stall.then == "report" else {"after": after, "then": stall.then}
 
 
 def _gang(policy: SchedulingPolicy | None) -> Words | bool | None:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.formats import durations, limits, metadata, mlflow, quantities, shell
+from tfyard.formats import durations, limits, metadata, mlflow, quantities, shell, stalls
 from tfyard.formats.declarations.reading import Notes, Path, read
 from tfyard.formats.pods import images, overlay, templates
 from tfyard.formats.pods import volumes as pod_volumes
@@ -22,13 +22,14 @@ from tfyard.model import (
     Role,
     RunPolicy,
     SchedulingPolicy,
+    Stall,
     TensorBoard,
 )
 from tfyard.model.expansion import references
 from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from . import blame, code, volumes
-from .words import BoardWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
+from .words import BoardWords, GangWords, JobFile, PodWords, RoleWords, StallWords, VolumeWords
 
 RESTART: dict[str, RestartPolicy] = {
     "never": "Never",
@@ -294,7 +295,16 @@ def _run_policy(words: JobFile, notes: Notes) -> RunPolicy:
         suspend=words.suspend,
         scheduling=_scheduling(words.gang, notes),
         evaluator_grace=seconds(grace, "evaluator", "grace") or 0,
+        stall=_stall(words.stall, notes),
     )
+
+
+def _stall(words: StallWords | str | int | None, notes: Notes) -> Stall | None:
+    if words is None:
+        return None
+    if isinstance(words, StallWords):
+        return stalls.checked(words.after, words.then, ("stall", "after"), notes)
+    return stalls.checked(words, "report", ("stall",), notes)
 
 
 def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from tfyard.formats.tfjob.fields import Count
-from tfyard.model import DEFAULT_PORT, Dialect, ServiceMode, quantity
+from tfyard.model import DEFAULT_PORT, Dialect, ServiceMode, StallReaction, quantity
 from tfyard.model.exit_codes import RETRYABLE
 from tfyard.model.names import TENSORBOARD_IMAGE
 
@@ -218,6 +218,19 @@ class GangWords(Struct, frozen=True, rename="camel"):
     ] = None
 
 
+class StallWords(Struct, frozen=True, rename="camel"):
+    """Watches for programs that hang."""
+
+    after: Annotated[Duration, Meta(description="How long the task that decides may print no line: 15m, 1h.")]
+    then: Annotated[
+        StallReaction,
+        Meta(
+            description="report, the default, sets the condition Stalled; restart starts all tasks again together,"
+            " which is one retry."
+        ),
+    ] = "report"
+
+
 Words = Count | RoleWords
 
 
@@ -270,6 +283,14 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     ] = None
     retries: Annotated[
         Count | None, Meta(description="Number of restarts of any kind that are allowed; default: unlimited.")
+    ] = None
+    stall: Annotated[
+        Duration | StallWords | None,
+        Meta(
+            description="The job is Stalled if the chief (without one, worker 0) runs and prints no line for this"
+            " long, such as 15m: longer than an epoch or an evaluation takes. {after: 15m, then: restart} also"
+            " starts all tasks again. Default: nobody watches."
+        ),
     ] = None
     keep_for: Annotated[
         Duration | None, Meta(description="The job is deleted this long after it has ended; default: never.")

@@ -2,11 +2,11 @@
 
 from typing import Any, get_args
 
-from tfyard.formats import durations, limits, metadata, mlflow, quantities
+from tfyard.formats import durations, limits, metadata, mlflow, quantities, stalls
 from tfyard.formats.declarations.reading import Notes, Path, not_one_of, read
 from tfyard.formats.declarations.structs import fields
 from tfyard.formats.pods import templates
-from tfyard.model import ROLES, Dialect, Job, Manifest, MLflow, Role, RunPolicy, SchedulingPolicy
+from tfyard.model import ROLES, Dialect, Job, Manifest, MLflow, Role, RunPolicy, SchedulingPolicy, Stall
 from tfyard.model import names as label
 
 from .fields import ReplicaSpec, RunPolicySpec, SchedulingSpec, TFJobSpec, canonical, in_order
@@ -31,6 +31,8 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         label.SERVICES,
         label.EVALUATOR_GRACE,
         label.TOGETHER,
+        label.KEEPS_PODS,
+        label.STALL,
         label.MLFLOW,
         label.MLFLOW_RUN,
     )  # fields of a Job from here on
@@ -134,6 +136,8 @@ def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, no
         managed_by=chosen["managed_by"],
         scheduling=_scheduling(chosen["scheduling_policy"]),
         evaluator_grace=_evaluator_grace(meta, notes),
+        keeps_pods=_choice(meta, label.KEEPS_PODS, ("true", "false"), notes) == "true",
+        stall=_stall(meta, notes),
     )
 
 
@@ -167,6 +171,11 @@ def _evaluator_grace(meta: metadata.Metadata, notes: Notes) -> int:
     return durations.read(text, ("metadata", "annotations", label.EVALUATOR_GRACE), notes) or 0
 
 
+def _stall(meta: metadata.Metadata, notes: Notes) -> Stall | None:
+    text = meta.annotations.get(label.STALL)
+    return None if text is None else stalls.read(text, ("metadata", "annotations", label.STALL), notes)
+
+
 def _mlflow(meta: metadata.Metadata, notes: Notes) -> MLflow | None:
     uri, run = (meta.annotations.get(name, "") for name in (label.MLFLOW, label.MLFLOW_RUN))
     if uri:
@@ -192,12 +201,14 @@ def _limited(seconds: int | None) -> int | None:
 
 def _annotations(job: Job) -> dict[str, str]:
     """Annotations for fields of a Job that v1 does not have."""
-    grace = job.run_policy.evaluator_grace
+    grace, stall = job.run_policy.evaluator_grace, job.run_policy.stall
     annotations = {
         label.DIALECT: job.dialect if job.dialect != WRITTEN.dialect else None,
         label.SERVICES: job.services,
         label.EVALUATOR_GRACE: durations.write(grace) if grace else None,
         label.TOGETHER: "true" if job.together else None,
+        label.KEEPS_PODS: "true" if job.run_policy.keeps_pods else None,
+        label.STALL: stalls.write(stall) if stall else None,
         label.MLFLOW: job.mlflow.uri or None if job.mlflow else None,
         label.MLFLOW_RUN: job.mlflow.run or None if job.mlflow else None,
     }

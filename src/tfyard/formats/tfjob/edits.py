@@ -12,6 +12,7 @@ from msgspec import Struct
 from tfyard.formats.declarations.reading import Path
 from tfyard.model import MASTER, Manifest, tensorflow_container
 from tfyard.model.expansion import escape
+from tfyard.model.names import CODE_VOLUME
 
 from .fields import canonical
 
@@ -90,6 +91,19 @@ def with_images(manifest: Manifest, images: Mapping[str, str]) -> list[Edit]:
         if containers and name in images:
             at = containers.index(tensorflow_container(role.spec["template"]))
             edits.append(Edit((*role.path, "template", "spec", "containers", at, "image"), images[name]))
+    return edits
+
+
+def with_commit(manifest: Manifest, commit: str) -> list[Edit]:
+    """Edits that set what tfyard's init containers clone: the last word of their command."""
+    edits = []
+    for role in roles(manifest).values() if commit else ():
+        steps = ((role.spec.get("template") or {}).get("spec") or {}).get("initContainers") or []
+        for at, step in enumerate(steps):
+            words = step.get("command") or []
+            if step.get("name") == CODE_VOLUME and "git" in words:
+                path = (*role.path, "template", "spec", "initContainers", at, "command", len(words) - 1)
+                edits.append(Edit(path, commit))
     return edits
 
 

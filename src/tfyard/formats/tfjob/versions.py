@@ -31,7 +31,7 @@ SERVED = (V1, "kubeflow.org/v1beta1")
 """Versions that a cluster serves by default. They are few, because the API server decodes every change of a job
 once for each served version."""
 DEFAULT_VERSIONS = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
-"""The same in the notation of `--versions`."""
+"""The versions that are served by default, in the notation of `--versions`."""
 
 
 def why_not_served(api_version: str) -> str:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tfyard.formats.tfjob.fields import canonical
 from tfyard.model import Manifest
+from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 
 _ROLE_LABELS = (
@@ -79,7 +80,7 @@ def tf_config(container: Manifest) -> dict[str, Any]:
         if entry.get("name") == "TF_CONFIG" and isinstance(entry.get("value"), str):
             try:
                 config = msgspec.json.decode(entry["value"])
-            except (msgspec.DecodeError, RecursionError):
+            except CORRUPT_JSON:
                 return {}
             return config if isinstance(config, dict) else {}
     return {}

@@ -66,6 +66,8 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
         yield _out_of_memory(evidence, end)
     elif end.reason == "Evicted":
         yield _evicted(evidence, end)
+    elif end.reason == "Stalled":
+        yield _stalled(evidence, end)
     elif peer := _lost_peer(evidence, end):
         yield _peer_lost(end, peer)
     elif by_probe := _by_probe(evidence, end):
@@ -84,6 +86,17 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
             tasks=(end.task,),
             evidence=(end.quote(end.text),),
         )
+
+
+def _stalled(evidence: Evidence, end: End) -> Cause:
+    """The cause of an attempt that was ended because its program hung."""
+    return Cause(
+        kind="stalled",
+        sentence=f"{TASKS}: its program hung, and was stopped: it printed no line for as long as `stall` allows",
+        fix=f"when it hangs again, see what the programs do: `{evidence.stacks}`",
+        tasks=(end.task,),
+        evidence=(end.quote(end.text or "no output at all"),),
+    )
 
 
 def _lost_peer(evidence: Evidence, end: End) -> str:
@@ -143,7 +156,7 @@ def _eviction(evidence: Evidence, end: End) -> tuple[str, str]:
 
 
 def has_probes(evidence: Evidence, task: str) -> bool:
-    """Its training container may be killed by a kubelet because of a probe."""
+    """Whether a kubelet may kill the training container because of a probe."""
     return bool({"livenessProbe", "startupProbe"} & evidence.container(task).keys())
 
 
@@ -188,7 +201,7 @@ def _out_of_memory(evidence: Evidence, end: End) -> Cause:
 
 
 def _more(limit: str) -> str:
-    """One and a half times the limit, in the same unit."""
+    """A limit that is half as much again, in the same unit."""
     match = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", limit)
     if match is None or amount(limit) is None:
         return ""

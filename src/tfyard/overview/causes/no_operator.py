@@ -29,7 +29,7 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     manager = (evidence.spec.get("runPolicy") or {}).get("managedBy")
     if manager and _is_other(str(manager)):
         yield _managed_by(str(manager))
-    elif status.conditions and _is_seen(evidence):
+    elif (status.conditions or evidence.tasks) and _is_seen(evidence):
         yield from _died(evidence, now)
     else:
         yield _no_operator(evidence, now)
@@ -44,7 +44,7 @@ def _is_due(evidence: Evidence, now: datetime) -> bool:
 
 
 def _is_seen(evidence: Evidence) -> bool:
-    """Whether the operator has seen the present spec; without observedGeneration, conditions show that it has."""
+    """Whether the operator has seen the present spec; without observedGeneration, conditions or pods show it."""
     known = evidence.status.observed_generation
     return known is None or known >= evidence.generation
 

@@ -39,8 +39,8 @@ _PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
 _DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
 _READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only file system"
 _NO_FILE = (
-    r"(?:can't open file|No such file or directory:) '([^']+)'|([^\s:]+) not found\.$"
-    r"|File not found: filepath=(\S+?)\.? |([/\w.:-]+); No such file"
+    r"(?:can't open file|No such file or directory:) '([^']+)'|(?<![^\s:])([^\s:]+) not found\.$"
+    r"|File not found: filepath=(\S+?)\.? |(?<![/\w.:-])([/\w.:-]+); No such file"
     r"|(?:any matching files for|Could not find directory) (\S+)"
 )
 _WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"

@@ -22,6 +22,9 @@ _QUOTA = (
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<asked>\S+), used: (?P<used>\S+),"
     r" limited: (?P<limit>\S+?)(?:\s|$)"
 )
+_WHO_CHANGES = (
+    "kubectl get mutatingwebhookconfigurations, and since Kubernetes 1.36 mutatingadmissionpolicies"
+)
 
 
 class Refusal(Struct, frozen=True):
@@ -66,13 +69,13 @@ REFUSALS = (
         r"admission policy or webhook (?P<what>changed the labels of .*); it must keep them",
         "labels-changed",
         "an admission policy or webhook {what}: the operator finds its pods and Services by these labels",
-        "exempt them: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations",
+        f"exempt them: {_WHO_CHANGES}",
     ),
     Refusal(
         r"(?P<what>.* lost its annotation \S+) when it was created",
         "labels-changed",
         "{what}: an admission policy or webhook removes it",
-        "exempt it: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations",
+        f"exempt it: {_WHO_CHANGES}",
     ),
     Refusal(
         r"(?P<what>.* is (?:deleted whenever it is created|changed back each time)): another client",

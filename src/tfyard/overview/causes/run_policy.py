@@ -6,15 +6,15 @@ from datetime import datetime
 
 from tfyard.model import Condition
 from tfyard.model.names import QUEUE_NAME
-from tfyard.overview import attempts
+from tfyard.overview import attempts, queue_place
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.causes.refusals import BLOCKED, is_of_queue
-from tfyard.overview.evidence import Evidence, Unreadable, seen
+from tfyard.overview.evidence import Evidence, Unreadable
+from tfyard.overview.queue_place import QueuePlace
 from tfyard.overview.wording import duration
 from tfyard.views.objects import QueuedWorkload
 from tfyard.views.pods import TimedCondition
 
-KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 OF_KUBERNETES = ("foregroundDeletion", "orphan")
 _STOPPED = {
     "Interrupted": "it was interrupted by Ctrl-C or a signal before it ended",
@@ -38,25 +38,14 @@ def _held_back(evidence: Evidence) -> Iterator[Cause]:
     if blocked is not None and blocked.status == "True" and is_of_queue(blocked.reason):
         quote = Quote("condition", cut(blocked.message), blocked.last_transition_time)
         yield Cause(kind="gang", sentence=cut(blocked.message), fix=_gang_fix(evidence), evidence=(quote,))
-    queue = evidence.labels.get(QUEUE_NAME, "")
-    if queue and (is_suspended(evidence) or is_gated(evidence)):
-        yield _queued(evidence, queue)
-    elif is_suspended(evidence):
+    if place := queue_place.of_job(evidence):
+        yield _queued(evidence, place)
+    elif queue_place.is_suspended(evidence):
         yield _suspended(evidence)
 
 
 def _gang_fix(evidence: Evidence) -> str:
     return f"kubectl -n {evidence.namespace} describe podgroup {evidence.name}"
-
-
-def is_suspended(evidence: Evidence) -> bool:
-    """Whether the job is suspended, in either of the places of a run policy."""
-    return bool(evidence.spec.get("suspend") or (evidence.spec.get("runPolicy") or {}).get("suspend"))
-
-
-def is_gated(evidence: Evidence) -> bool:
-    gates = [gate.get("name") for pod in evidence.waiting for gate in pod.spec.scheduling_gates]
-    return any(gate in KUEUE_GATES for gate in gates)
 
 
 def _suspended(evidence: Evidence) -> Cause:
@@ -70,8 +59,8 @@ def _suspended(evidence: Evidence) -> Cause:
     )
 
 
-def _queued(evidence: Evidence, queue: str) -> Cause:
-    workload = next((each for each in seen(evidence.workloads) if _is_of_job(each, evidence)), None)
+def _queued(evidence: Evidence, place: QueuePlace) -> Cause:
+    queue, workload = place.queue, queue_place.workload_of(evidence)
     if isinstance(evidence.workloads, Unreadable) and evidence.workloads.reason:
         sentence = (
             f"it waits in queue {queue}; only its Workload has the reason, and {evidence.workloads.reason}"
@@ -87,7 +76,7 @@ def _queued(evidence: Evidence, queue: str) -> Cause:
     words = refusal.message if refusal else "admitted, and not started yet"
     return Cause(
         kind="queue",
-        sentence=f"it waits in queue {queue}: {cut(words, 300)}",
+        sentence=f"it waits in queue {queue}{f' at {place.words}' * bool(place.words)}: {cut(words, 300)}",
         fix=f"kubectl -n {evidence.namespace} describe workload {workload.name}",
         evidence=(Quote("condition", cut(words), refusal.last_transition_time if refusal else None),),
     )
@@ -95,13 +84,6 @@ def _queued(evidence: Evidence, queue: str) -> Cause:
 
 def _label(evidence: Evidence, queue: str, more: str = "") -> Quote:
     return Quote("apiserver", f"label {QUEUE_NAME}: {queue}{more}", evidence.created)
-
-
-def _is_of_job(workload: QueuedWorkload, evidence: Evidence) -> bool:
-    """Whether a Workload belongs to the TFJob itself, or to the group of its pods, which has the job's name."""
-    owners = {owner.uid for owner in workload.metadata.owner_references}
-    pods = {pod.metadata.uid for pod in seen(evidence.pods)}
-    return evidence.uid in owners or bool(owners & pods) or workload.name == evidence.name
 
 
 def _refusal(workload: QueuedWorkload) -> TimedCondition | None:

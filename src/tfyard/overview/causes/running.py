@@ -55,7 +55,9 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     yield from _not_connected(evidence, now)
     yield from _unserved(evidence, now)
     yield from _not_a_number(evidence, evidence.up)
-    yield from _silent(evidence, {task for task in evidence.up if not task.startswith(SERVERS)}, now)
+    stalled = list(_stalled(evidence))
+    silent = {task for task in evidence.up if not task.startswith(SERVERS)}
+    yield from stalled or _silent(evidence, silent, now)
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
@@ -143,7 +145,7 @@ def _unserved(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     yield Cause(
         kind="peers",
         sentence=f"no TensorFlow server of {TASKS} has started yet, so {others} cannot go on",
-        fix=_dump(evidence),
+        fix=f"see what they do: `{evidence.stacks}`",
         tasks=tuple(missing),
         evidence=(Quote("log", cut(line or f"no output of {missing[0]}"), up[missing[0]].at),),
     )
@@ -276,6 +278,22 @@ def _line(text: str) -> str:
 # --- silence and numbers
 
 
+def _stalled(evidence: Evidence) -> Iterator[Cause]:
+    """The cause by the condition Stalled, which begins with the task: the job says how long that may be silent."""
+    stall = evidence.status.condition("Stalled")
+    task, _, words = stall.message.partition(" ") if stall and stall.status == "True" else ("", "", "")
+    if stall is None or not task or (evidence.is_local and task not in evidence.up):
+        return
+    yield Cause(
+        kind="stalled",
+        sentence=f"{TASKS} {re.split('[;,]', words)[0]}: it hangs",
+        fix=f"see what they do: `{evidence.stacks}`",
+        tasks=(task,),
+        evidence=(Quote("condition", cut(stall.message), stall.last_transition_time),),
+        is_symptom=True,
+    )
+
+
 def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
     """Causes of tasks without output, if all logs are silent: waiting workers are silent, too."""
     times = {task: log.at for task, log in evidence.logs.items() if task in up and log.at is not None}
@@ -292,16 +310,11 @@ def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
     yield Cause(
         kind="no-progress",
         sentence=sentence,
-        fix=_dump(evidence),
+        fix=f"see what they do: `{evidence.stacks}`",
         tasks=tasks,
         evidence=(quote,),
         is_symptom=True,
     )
-
-
-def _dump(evidence: Evidence) -> str:
-    pid, where = ("PID", "") if evidence.is_local else ("1", " in the container")
-    return f"see what they do: `py-spy dump --pid {pid}`{where}"
 
 
 def _metrics(log: str) -> list[dict[str, float]]:

@@ -101,7 +101,7 @@ class ContainerFiles:
 
     @asynccontextmanager
     async def read(self, folder: str, names: Iterable[str]) -> AsyncIterator[Archive]:
-        """One archive of these files."""
+        """An archive of these files, chunk by chunk."""
         async with aclosing(self._run(READ, folder, _names(names))) as chunks:
             yield Archive(chunks)
 

@@ -38,7 +38,7 @@ class CopyOptions(Struct, frozen=True, kw_only=True):
     user: int | None = None
     """User of the helper pod; default: that of the job's pods, if it names one."""
     into: bool = False
-    """What is copied gets its own name in the destination, which is a folder."""
+    """Whether the destination is a folder, in which the copy gets the name of its source."""
 
 
 DEFAULT_OPTIONS = CopyOptions()

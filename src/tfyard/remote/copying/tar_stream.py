@@ -107,7 +107,7 @@ class Archive:
             self._padding -= len(await self._some(self._padding))
 
     async def _some(self, most: int) -> bytes:
-        """At least one byte, and at most `most`."""
+        """Reads at least one byte, and at most `most`."""
         while not self._rest:
             try:
                 self._rest = await anext(self._chunks)

@@ -52,7 +52,7 @@ RETRIED = (Transient, NotFound, ExecFailed, Failed, Broken)
 BATCH_FILES, BATCH_SIZE = 1000, 256 << 20
 """Files and bytes that are compared, and then sent, at once."""
 MOST_CHANGES = 3
-"""How often a file is sent that changes meanwhile."""
+"""How often a file is sent that changes while it is sent."""
 SILENT = Silent()
 
 __all__ = ["Copied", "CopyError", "CopyOptions", "CopyProgress", "Silent", "fetch", "fetch_outputs", "send"]

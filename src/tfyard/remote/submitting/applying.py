@@ -15,6 +15,8 @@ from tfyard.remote.addresses import KINDS, TFJOBS
 from tfyard.remote.refusals import missing_right
 
 STRICT = {"fieldManager": requests.FIELD_MANAGER, "fieldValidation": "Strict"}
+OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+"""Fields of metadata that the server writes."""
 KNOWN = {**KINDS, "PersistentVolumeClaim": requests.CLAIMS, "TFJob": TFJOBS}
 """Kinds that jobs come with: the server need not be asked where they are."""
 
@@ -81,12 +83,19 @@ def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: How) 
         raise explained(resource, manifest, refusal) from refusal
 
 
-def version(client: SyncClient, resource: Resource, manifest: Manifest) -> str:
-    """The resourceVersion of the object of this name; empty: there is none, or the user may not read it."""
+def found(client: SyncClient, resource: Resource, manifest: Manifest) -> Manifest | None:
+    """The object of this name; None: there is none, or the user may not read it."""
     try:
-        return str(client.send(requests.get(_path(resource, manifest)))["metadata"]["resourceVersion"])
+        answer: Manifest = client.send(requests.get(_path(resource, manifest)))
+        return answer
     except Refused:
-        return ""
+        return None
+
+
+def content(manifest: Manifest) -> Manifest:
+    """The object without what the server and controllers write, which may change at any time."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in OF_SERVER}
+    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
 def create(client: SyncClient, resource: Resource, manifest: Manifest, how: How) -> bool:

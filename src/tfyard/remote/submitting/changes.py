@@ -18,12 +18,10 @@ from tfyard.model import Manifest, Status
 from tfyard.model.names import CODE, DIALECT, MLFLOW_RUN, SERVICES
 from tfyard.remote.addresses import OLD_TFJOBS
 from tfyard.remote.jobs import Found
-from tfyard.remote.submitting.applying import find_resources, title
+from tfyard.remote.submitting.applying import OF_SERVER, content, find_resources, title
 from tfyard.remote.submitting.prepare import CLAIM
 
 APPLY = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All", "fieldValidation": "Strict"}
-OWN = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
-"""Fields of metadata that the server writes."""
 DECIDED_ONCE = (("spec", "dialect"), *(("metadata", "annotations", name) for name in (DIALECT, SERVICES)))
 """Fields that are decided at the first start of a job, and kept in `status.cluster`."""
 RUN_POLICY, SCHEDULING = "runPolicy", "schedulingPolicy"
@@ -104,8 +102,8 @@ def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
         marks = _marks(live, after) if live else _namesake(client, namespace, metadata["name"])
     return Change(
         title=title(resource, wanted),
-        before=_shown(live) if live else None,
-        after=_shown(after),
+        before=content(live) if live else None,
+        after=content(after),
         marks=marks,
     )
 
@@ -161,11 +159,6 @@ def _get(client: SyncClient, path: str) -> Manifest | None:
     return live
 
 
-def _shown(manifest: Manifest) -> Manifest:
-    metadata = {key: value for key, value in manifest["metadata"].items() if key not in OWN}
-    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
-
-
 # --- what cannot change while a job runs
 
 
@@ -216,7 +209,7 @@ def _changed(before: object, after: object, path: Path = ()) -> Iterator[Path]:
             yield path
         return
     for key in (*before, *(key for key in after if key not in before)):
-        if key not in OWN or path != ("metadata",):
+        if key not in OF_SERVER or path != ("metadata",):
             yield from _changed(before.get(key), after.get(key), (*path, key))
 
 

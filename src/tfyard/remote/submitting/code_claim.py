@@ -14,9 +14,12 @@ from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
 from tfyard.overview.storage_classes import MANY, choose
 from tfyard.remote import jobs
+from tfyard.remote.addresses import TFJOBS
+from tfyard.remote.jobs import Found
 from tfyard.remote.submitting import code_lookup
 from tfyard.remote.submitting.code_lookup import KEPT_NAME
 from tfyard.remote.submitting.code_plan import CodeOptions, Plan
+from tfyard.remote.sweeps import store
 from tfyard.remote.views import list_pods
 from tfyard.render import code as rendering
 from tfyard.views.objects import StorageClass
@@ -24,7 +27,7 @@ from tfyard.views.objects import StorageClass
 CLAIM = "tfyard-code"
 """The claim of a namespace, where the job file names none."""
 KEPT = timedelta(days=1)
-"""How long code stays that no job refers to."""
+"""How long code stays on the claim that no job refers to."""
 
 GOING_ON = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 """Selects pods that have not ended."""
@@ -89,8 +92,10 @@ def note_sent(access: Access, plan: Plan) -> None:
 
 
 def used(client: SyncClient, namespace: str) -> set[str]:
-    """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods."""
-    tfjobs = jobs.manifests(client, jobs.Scope(namespace))
+    """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods; and
+    sweeps, whose trials may all be still to come."""
+    sweeps = (Found(TFJOBS, store.job_document(each).data) for each in store.listed(client, namespace))
+    tfjobs = [*jobs.manifests(client, jobs.Scope(namespace)), *sweeps]
     locations = [code_lookup.location(each) for each in tfjobs]
     on_claims = code_lookup.kept_on_claims(
         each for job in tfjobs for each in code_lookup.templates(job.manifest)

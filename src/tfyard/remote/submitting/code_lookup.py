@@ -32,6 +32,7 @@ class CodeLocation(Struct, frozen=True, kw_only=True):
     """Path of the code in the tasks."""
     sub_path: str = ""
     """Folder on the claim."""
+    is_git: bool = False
 
     def __str__(self) -> str:
         match self.kind:
@@ -64,9 +65,10 @@ def location(tfjob: Found) -> CodeLocation:
             address = _address(template)
             kind: Literal["fetched", "config-map"] = "fetched" if address else "config-map"
             return CodeLocation(kind=kind, name=address or config_map["name"], hash=digest, at=at)
-    return (
-        CodeLocation(kind="fetched", name=_address(template), at=at) if mount else CodeLocation(kind="image")
-    )
+    if not mount:
+        return CodeLocation(kind="image")
+    address = _address(template)
+    return CodeLocation(kind="fetched", name=address, at=at, is_git=bool(address))
 
 
 def kept_on_claims(templates: Iterable[Manifest]) -> set[str]:

@@ -15,7 +15,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest, Role
 from tfyard.overview import references
 from tfyard.overview.evidence import NOT_ASKED, Evidence, Unreadable, seen
-from tfyard.overview.preflight import MissingReference, Seen, Trial
+from tfyard.overview.preflight import MissingReference, Seen, TriedPod
 from tfyard.overview.references import CONFIG_MAP, PRIORITY_CLASS, SECRET, SERVICE_ACCOUNT, Reference
 from tfyard.planner import Site
 from tfyard.planner.decide import OURS
@@ -46,7 +46,7 @@ class NoNamespace(TfyardError):
 
 
 class _Tried(Struct, frozen=True):
-    trials: tuple[Trial, ...]
+    trials: tuple[TriedPod, ...]
     unread: tuple[str, ...]
 
 
@@ -84,7 +84,7 @@ def _names(beside: Sequence[Manifest]) -> set[tuple[str, str]]:
 
 
 def _collections(
-    client: SyncClient, known: Evidence, trials: Sequence[Trial], beside: Sequence[Manifest]
+    client: SyncClient, known: Evidence, trials: Sequence[TriedPod], beside: Sequence[Manifest]
 ) -> Evidence:
     fields = {"nodes", "quotas", "leases"}
     kinds = {kind for kind, _ in _names(beside)}
@@ -105,7 +105,7 @@ def _try(client: SyncClient, job: Job, manifests: dict[str, Manifest]) -> _Tried
             if re.search(_MAY_NOT, refusal):
                 refusal, unread = "", "you may not create pods, so none was tried"
             tasks = tuple(task.name for task in role.tasks())
-            trials.append(Trial(role=role.name.lower(), tasks=tasks, pod=pod, refusal=refusal))
+            trials.append(TriedPod(role=role.name.lower(), tasks=tasks, pod=pod, refusal=refusal))
     return _Tried(tuple(trials), (unread,) if unread else ())
 
 

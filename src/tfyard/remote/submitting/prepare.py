@@ -13,8 +13,9 @@ from tfyard.job_input import code_folder, files, options, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import JobOptions
 from tfyard.model import Job, Manifest, MLflow, Problem, Role
-from tfyard.model.names import GIVEN_AS, JOB_NAME
+from tfyard.model.names import GIVEN_AS, JOB_NAME, SWEEP
 from tfyard.overview.storage_classes import ONE, choose
+from tfyard.remote.submitting.applying import content
 from tfyard.render import CodeFile, RenderOptions, podspec
 from tfyard.render.tfjob import tfjob, unsupported
 from tfyard.tracking.addresses import is_loopback
@@ -26,7 +27,6 @@ CLAIM = "PersistentVolumeClaim"
 KEPT = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume", CLAIM)
 """Kinds of objects beside workloads that a job needs as they are, in the order in which they are created."""
 
-OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 OF_KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -137,10 +137,10 @@ def _kept(loaded: Loaded) -> Iterator[Manifest]:
 
 def _as_written(manifest: Manifest) -> Manifest:
     """Manifest without what the server and kubectl add, if it is from `kubectl get -o yaml`."""
-    metadata = {key: value for key, value in manifest["metadata"].items() if key not in OF_SERVER}
-    if isinstance(notes := metadata.get("annotations"), dict):
-        metadata["annotations"] = _without_kubectls(notes)
-    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
+    written = content(manifest)
+    if isinstance(notes := written["metadata"].get("annotations"), dict):
+        written["metadata"]["annotations"] = _without_kubectls(notes)
+    return written
 
 
 def _without_kubectls(annotations: dict[str, str]) -> dict[str, str]:
@@ -236,6 +236,8 @@ def with_storage(prepared: PreparedSubmission, classes: Sequence[StorageClass]) 
 
 
 def _on_one_node(job: Job) -> Job:
-    term = {"labelSelector": {"matchLabels": {JOB_NAME: job.name}}, "topologyKey": "kubernetes.io/hostname"}
+    sweep = job.labels.get(SWEEP)
+    mark = {SWEEP: sweep} if sweep else {JOB_NAME: job.name}  # all trials of a sweep share its claim
+    term = {"labelSelector": {"matchLabels": mark}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return _each_role(job, lambda template: {**template, "spec": {**template["spec"], "affinity": affinity}})

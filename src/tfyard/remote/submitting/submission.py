@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -48,15 +49,19 @@ __all__ = [
     "Say",
     "Submission",
     "Submitted",
+    "check",
+    "create",
     "pack",
     "prepare",
     "submit",
     "submit_prepared",
+    "uploader",
 ]
 
 LARGE = 512 << 10
 """Bytes of a TFJob above which `submit` warns: all of it is sent at each change of its status."""
 
+T = TypeVar("T")
 Say = Callable[[str], None]
 Upload = Callable[[Plan], None]
 Annotate = Callable[[dict[str, str], CodeReading], dict[str, str]]
@@ -117,14 +122,14 @@ def submit_prepared(
     for note in parcel.notes:
         say(note)
     if existing is None:
-        _check(client, parcel, force=submission.force, say=say)
+        check(client, parcel, force=submission.force, say=say)
     how = How(submission.force_conflicts, submission.dry_run, compares=existing is not None)
     _try(client, parcel.manifests, how, existing)
     kept = changes.annotations_kept(existing.manifest if existing else None)
     parcel = _annotated(parcel, annotate(kept, code) if annotate and code else kept)
     for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
         say(text)
-    made = _create(client, parcel, how, say, upload or _uploader(client, say))
+    made = _create(client, parcel, how, say, upload or uploader(client, say))
     if code is not None and made.is_changed:
         state, diff = code.result()
         job_records.write(client, made, job_records.origin_of(prepared.job, state), diff, say)
@@ -179,7 +184,7 @@ def _unique(prepared: PreparedSubmission, code: Plan) -> tuple[Manifest, ...]:
     return (*prepared.others, *ours)
 
 
-def _uploader(client: SyncClient, say: Say) -> Upload:
+def uploader(client: SyncClient, say: Say) -> Upload:
     def upload(plan: Plan) -> None:
         asyncio.run(code_store.upload(client.access, plan, say))
 
@@ -203,7 +208,8 @@ def _existing(client: SyncClient, job: Job) -> Found | None:
     return existing
 
 
-def _check(client: SyncClient, parcel: Parcel, *, force: bool, say: Say) -> None:
+def check(client: SyncClient, parcel: Parcel, *, force: bool, say: Say) -> None:
+    """Raises CannotSubmit with everything that stands in the way of the job."""
     beside = [each for each in parcel.manifests if each["kind"] != "TFJob"]
     looked = preflight.look(client, formats.load(_job_of(parcel.manifests)), beside, parcel.known)
     findings = overview.findings(looked, datetime.now(UTC))
@@ -233,7 +239,18 @@ def _job_of(wanted: list[Manifest]) -> Manifest:
 
 
 def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Submitted:
-    """First what the job refers to, then its code, then the job."""
+    def job(resources: Resources) -> Submitted:
+        wanted = parcel.manifests[parcel.manifests.index(_job_of(parcel.manifests)) :]
+        made, *_ = [_apply(client, resources, manifest, how, say) for manifest in wanted]
+        return made
+
+    return create(client, parcel, how, say, upload, job)
+
+
+def create(
+    client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload, last: Callable[[Resources], T]
+) -> T:
+    """First what the job refers to, then its code, then by `last` the job, or the sweep that has it."""
     wanted, code = parcel.manifests, parcel.code
     sends = code.kind == "claim" and not how.dry_run
     if sends:
@@ -247,7 +264,7 @@ def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Uplo
         if sends:
             client.close()
             upload(code)
-        stored = [_apply(client, resources, manifest, how, say) for manifest in wanted[at:]]
+        result = last(resources)
     except BaseException:  # Ctrl-C, too
         if not how.dry_run:
             _tell_left(made, wanted[at]["metadata"], say)
@@ -255,7 +272,7 @@ def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Uplo
     if code.kind == "config-map" and not code.is_present and not how.dry_run:
         with suppress(Refused):  # a user who may not list other code leaves it there
             code_store.prune(client, code.job.namespace, {code.hash})
-    return stored[0]
+    return result
 
 
 def _tell_left(made: list[Submitted], job: Manifest, say: Say) -> None:
@@ -277,9 +294,9 @@ def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: Ho
         is_new = applying.create(client, resource, manifest, how)
         say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
         return Submitted(resource, manifest, is_new)
-    before = applying.version(client, resource, manifest) if how.compares and not how.dry_run else ""
+    before = applying.found(client, resource, manifest) if how.compares and not how.dry_run else None
     stored = applying.apply(client, resource, manifest, how)
-    is_changed = before != stored["metadata"].get("resourceVersion")
+    is_changed = before is None or applying.content(before) != applying.content(stored)
     say(f"{title} {'serverside-applied' if is_changed else 'unchanged'}{ending}")
     return Submitted(resource, stored, is_changed)
 

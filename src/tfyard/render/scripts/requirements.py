@@ -71,3 +71,4 @@ else:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     sys.stderr.write("the packages are in {}\n".format(layer))
+sys.path.insert(1, layer)  # as PYTHONPATH does in the training

@@ -1,17 +1,16 @@
-"""The JSON schema of the job file for editors, generated from the declaration of its words.
+"""The JSON schemas of the job file and the sweep file for editors, generated from the declarations of their words.
 
-python -m tfyard.formats.jobfile.json_schema > schemas/jobfile.json
+`python tools/json_schemas.py` writes them into schemas/.
 """
 
-import json
 from typing import Any, Literal, Union
 
 from msgspec import Struct
 
-from tfyard.formats.declarations.structs import Type, fields, parts, type_of
-
-from . import volumes
-from .words import JobFile
+from .declarations.structs import Type, fields, parts, type_of
+from .jobfile import volumes
+from .jobfile.words import JobFile
+from .sweepfile.words import SweepFile
 
 Schema = dict[str, Any]
 
@@ -20,11 +19,22 @@ _LIMITS = {"ge": "minimum", "le": "maximum", "pattern": "pattern"}
 
 
 def jobfile_schema() -> Schema:
-    definitions = {cls.__name__: _of_struct(cls) for cls in _structs(JobFile)}
+    definitions = _definitions_below(JobFile)
     definitions["VolumeWords"]["oneOf"] = [{"required": [word]} for word in volumes.SOURCES.values()]
-    top = definitions.pop("JobFile")
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tfyard job file, version 1"}
-    return {**head, **top, "$defs": dict(sorted(definitions.items()))}
+    return _json_schema(JobFile, "tfyard job file, version 1", definitions)
+
+
+def sweepfile_schema() -> Schema:
+    return _json_schema(SweepFile, "tfyard sweep file", _definitions_below(SweepFile))
+
+
+def _json_schema(file: type[Struct], title: str, definitions: dict[str, Schema]) -> Schema:
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return {**head, **_of_struct(file), "$defs": dict(sorted(definitions.items()))}
+
+
+def _definitions_below(file: type[Struct]) -> dict[str, Schema]:
+    return {cls.__name__: _of_struct(cls) for cls in _structs(file) - {file}}
 
 
 def _structs(cls: type[Struct]) -> set[type[Struct]]:
@@ -82,5 +92,4 @@ def _of_type(declared: Type) -> Schema:
     return {**schema, inner: below[0]} if below else schema
 
 
-if __name__ == "__main__":
-    print(json.dumps(jobfile_schema(), indent=2))
+SCHEMAS = {"jobfile": jobfile_schema, "sweepfile": sweepfile_schema}
