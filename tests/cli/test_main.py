@@ -155,6 +155,23 @@ asyncio.run(main())
     assert "- train.py\n" in job.read_text()
 
 
+@pytest.mark.processes
+def test_a_run_that_succeeds_imports_nothing_of_sweeps_schemas_and_explanations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    modules = imported("run", "train.py")
+    assert "tfyard.cli.screen.follow" in modules
+    of_others = (
+        "tfyard.sweeps",
+        "tfyard.formats.sweepfile",
+        "tfyard.formats.json_schema",
+        "tfyard.overview.why",
+    )
+    assert [name for name in sorted(modules) if name.startswith((*of_others, "tfyard.local.evidence"))] == []
+
+
 def test_a_supervisor_imports_next_to_nothing() -> None:
     code = "import sys, tfyard.node.supervisor\nprint(*sys.modules)"
     command = [sys.executable, "-S", "-c", code]

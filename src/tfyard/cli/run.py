@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from tfyard import formats
-from tfyard.cli import editor, job_input, problems
+from tfyard.cli import job_input, problems
 from tfyard.errors import Usage
 from tfyard.formats.writing import SCHEMA_LINE
 from tfyard.job_input import files, script
@@ -129,6 +129,8 @@ def _save(name: str, settings: RunOptions, *, dry_run: bool) -> None:
     elif settings.job_file.exists():
         raise Usage(f"--save: {name} exists; choose another name")
     else:
+        from tfyard.cli import editor  # 5 ms with the words of sweeps
+
         words = script.portable_words(settings, settings.job_file.parent)
         files.write_text(name, SCHEMA_LINE + formats.to_yaml(words))
         editor.write_schema(name)

@@ -100,7 +100,7 @@ def show(name: str, output: str) -> None:
         return
     click.echo(run.name)
     lost = [*lost_peers.sentences(run.status().endings)]
-    for line in summary(record, runs.progress(run), why(run, record), lost):
+    for line in summary(record, runs.progress(run), why(run, record) if record.has_failure else [], lost):
         click.echo(line)
     click.echo(f"\nlogs: {run.path}/logs")
 

@@ -148,6 +148,11 @@ def trial_name(sweep: str, number: int, attempt: int = 1) -> str:
     return f"{sweep}-{number:0{DIGITS}d}" + (f"-{attempt}" if attempt > 1 else "")
 
 
+def variable_of(parameter: str) -> str:
+    """The environment variable of a parameter that the job does not name."""
+    return parameter.upper()
+
+
 def longest_name(pod_rest: int) -> int:
     """Characters that a sweep's name may have, if a pod's name adds so many to the name of its job."""
     return MAX_LABEL - pod_rest - len(LAST_TRIAL)

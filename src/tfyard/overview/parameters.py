@@ -5,11 +5,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tfyard.formats.shell import script_at
-from tfyard.formats.sweepfile.load import variable_of
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.expansion import expand
 from tfyard.model.secrecy import is_secret, scrubbed_value, scrubbed_words
-from tfyard.model.sweep import Values, value_text
+from tfyard.model.sweep import Values, value_text, variable_of
 from tfyard.planner.leaders import leading_role
 
 NONE: Mapping[str, str] = {}

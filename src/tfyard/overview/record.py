@@ -57,6 +57,12 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     trial: TrialOf | None = None
     """The trial of a sweep that it is; None: it is a run by itself."""
 
+    @property
+    def has_failure(self) -> bool:
+        """Whether the job has failed, or has succeeded although a task failed."""
+        succeeded_without = self.phase == "Succeeded" and any(t.outcome == "Failed" for t in self.tasks)
+        return self.phase == "Failed" or succeeded_without
+
 
 class Recorder:
     """Records how each task started and ended, from all events of a run."""

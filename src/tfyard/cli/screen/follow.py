@@ -13,11 +13,11 @@ from shlex import quote
 import click
 import msgspec
 
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.cli.screen.base import Look, Screen
 from tfyard.cli.screen.rows import columns, hanging, wrapped
 from tfyard.cli.screen.summary import summary
 from tfyard.errors import TfyardError
-from tfyard.local.evidence import why
 from tfyard.local.loop import no_input
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run import Execution
@@ -146,7 +146,7 @@ class RunFollower:
     def _print_end(self, run: Execution, record: RunRecord) -> None:
         click.echo()
         lost = [*lost_peers.sentences(run.directory.status().endings)]
-        for line in summary(record, self._progress, why(run.directory, record), lost):
+        for line in summary(record, self._progress, _why(run.directory, record), lost):
             click.echo(line)
         click.echo()
         if run.directory.work.exists():
@@ -159,6 +159,14 @@ class RunFollower:
         target = "" if self._prepared.settings.values else self._prepared.settings.target
         if record.phase == "Succeeded" and not self._quiet and target.endswith((".yaml", ".yml", ".json")):
             click.echo(f"on a cluster: tfyard submit {quote(target)} --follow")
+
+
+def _why(directory: RunDirectory, record: RunRecord) -> list[str]:
+    if not record.has_failure:
+        return []
+    from tfyard.local.evidence import why  # 20 ms, and most runs succeed
+
+    return why(directory, record)
 
 
 def _choose(output: str, look: Look, progress: Progress) -> Screen:

@@ -15,9 +15,7 @@ from tfyard.formats import shell
 from tfyard.model import Job, Manifest, Role, tensorflow_container
 from tfyard.model.expansion import escape
 from tfyard.model.names import CODE_VOLUME, PACKAGES_VOLUME
-from tfyard.model.sweep import DIGITS, TrialOf, Values, value_text
-
-from .load import variable_of
+from tfyard.model.sweep import DIGITS, TrialOf, Values, value_text, variable_of
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(?P<name>[A-Za-z_]\w*)\}", re.ASCII)
 TEMPORARY = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "ephemeral")

@@ -13,10 +13,9 @@ from tfyard.formats.jobfile.load import where
 from tfyard.formats.yaml.source import Document, locate
 from tfyard.model import Job, Problem
 from tfyard.model.spelling import closest
-from tfyard.model.sweep import LAST_TRIAL, Choice, Parameter, SweepSpec, trial_name, value_text
+from tfyard.model.sweep import LAST_TRIAL, Choice, Parameter, SweepSpec, trial_name, value_text, variable_of
 
 from . import filling
-from .load import variable_of
 
 TAKEN = frozenset(
     (

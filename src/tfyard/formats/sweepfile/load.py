@@ -22,6 +22,7 @@ from tfyard.model.sweep import (
     grid_size,
     longest_name,
     value_text,
+    variable_of,
 )
 
 from .words import MOST_TRIALS, NUMBER, OBJECTIVE, RangeWords, SweepFile
@@ -212,11 +213,6 @@ def _number(value: float | str, path: Path, notes: Notes) -> float | int | None:
         notes.error(path, f"must be at most {LARGEST:g}, and at least {-LARGEST:g}", "", value)
         return None
     return int(text) if _WHOLE.fullmatch(text) else float(text)
-
-
-def variable_of(parameter: str) -> str:
-    """The environment variable of a parameter that the job does not name."""
-    return parameter.upper()
 
 
 # --- what follows from all parameters
