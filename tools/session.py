@@ -1,4 +1,4 @@
-"""Draws a terminal session for the README: a run that fails, and the commands that explain it.
+"""Draws a terminal session for docs/terminal.md: a run that fails, and the commands that explain it.
 
 python -m tools.session          # records docs/images/session.txt, and draws session.svg from it
 python -m tools.session --draw   # only draws the recorded session

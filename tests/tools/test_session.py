@@ -1,4 +1,4 @@
-"""The recorded session of the README shows commands as they are, and its picture shows what was recorded."""
+"""The recorded session of docs/terminal.md shows commands as they are, and its picture shows what was recorded."""
 
 import html
 import re
@@ -37,6 +37,6 @@ def test_its_picture_is_what_the_tool_makes_of_the_record() -> None:
     assert max(map(len, RECORDED.splitlines())) <= picture.WIDTH
 
 
-def test_the_readme_shows_it_and_it_names_no_machine() -> None:
-    assert "(docs/images/session.svg)" in (ROOT / "README.md").read_text()
+def test_the_page_of_the_terminal_shows_it_and_it_names_no_machine() -> None:
+    assert "(images/session.svg)" in (ROOT / "docs" / "terminal.md").read_text()
     assert "/tmp/" not in RECORDED
