@@ -128,6 +128,7 @@ writer.close()
 """
 
 
+@pytest.mark.tensorflow  # keeps the file of its summaries open; TensorBoard alone opens it for each write
 def test_a_program_that_only_writes_summaries_has_metrics(yard: Yard) -> None:
     (yard.folder / "summaries.py").write_text(SUMMARIES)
     done = yard.tfyard("run", "summaries.py", "-o", "json", "--", str(yard.folder / ".tfyard"))

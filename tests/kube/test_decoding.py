@@ -16,8 +16,8 @@ from tfyard.kube import Access, Changed, Client, Kind, Snapshot, Undecodable, Wa
 from tfyard.kube.decoding import decode, items, name_of, outline
 from tfyard.model.backoff import Backoff
 
-DEEP = 9_000
-"""Levels of nesting; a server stores up to 10,000."""
+DEEP = 1_000 if sys.version_info[:2] == (3, 12) else 9_000
+"""Levels of nesting; a server stores up to 10,000, and Python 3.12 follows no more than 1,500."""
 BOTTOMLESS = 100_000
 """Levels of nesting that no decoder follows, for objects that cannot be decoded."""
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -197,24 +197,27 @@ def until(holds: Callable[[], object]) -> None:
 def become(user: int) -> None:
     """Only by exec are the process's own files in /proc this user's."""
     linux_namespaces.unshare_mounts()
-    for path in (sys.base_prefix, sys.prefix, str(ROOT)):
-        make_reachable(Path(path))
+    make_reachable({Path(sys.base_prefix), Path(sys.prefix), ROOT})
     os.setgroups([])
     os.setgid(user)
     os.setuid(user)
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def make_reachable(path: Path) -> None:
-    """Python and this project may be in a directory of root's: replace it, for this process, by an open one."""
-    closed = next((each for each in reversed(path.parents) if not each.stat().st_mode & 1), None)
-    if closed is None:
-        return
-    descriptor = os.open(path, os.O_PATH)
-    linux_namespaces._mount("tmpfs", str(closed), "tmpfs", 0)
-    path.mkdir(parents=True)
-    linux_namespaces._mount(f"/proc/self/fd/{descriptor}", str(path), "", linux_namespaces.MS_BIND)
-    os.close(descriptor)
+def make_reachable(paths: Iterable[Path]) -> None:
+    """Python, its environment and this project may be in directories of root's: open ones take their place."""
+    closed = {path: each for path in paths if (each := closed_parent(path))}
+    opened = {path: os.open(path, os.O_PATH) for path in closed}  # before any of them is covered
+    for each in set(closed.values()):
+        linux_namespaces._mount("tmpfs", str(each), "tmpfs", 0)
+    for path, descriptor in opened.items():
+        path.mkdir(parents=True, exist_ok=True)
+        linux_namespaces._mount(f"/proc/self/fd/{descriptor}", str(path), "", linux_namespaces.MS_BIND)
+        os.close(descriptor)
+
+
+def closed_parent(path: Path) -> Path | None:
+    return next((each for each in reversed(path.parents) if not each.stat().st_mode & 1), None)
 
 
 if __name__ == "__main__":

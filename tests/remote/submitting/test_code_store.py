@@ -341,7 +341,7 @@ from tests.cli.running import tfyard
 from tests.remote.code_node import job_of
 from tfyard.kube import kubeconfig
 from tfyard.kube.sync import SyncClient
-from tfyard.remote import code_store
+from tfyard.remote.submitting import code_store
 namespace, base = sys.argv[1:]
 access = kubeconfig.load(os.environ)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
