@@ -86,8 +86,8 @@ def _decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 @contextmanager
 def _deeper() -> Iterator[None]:
     """Raises the recursion limit for the decoder, whose frames are small: Python's own frames at this depth could
-    overflow the stack and crash the process. From Python 3.12 on, this limit does not affect the decoder, which has
-    one that cannot be raised: some 1,500 levels in 3.12, 10,000 since."""
+    overflow the stack and crash the process. From Python 3.12 on, the decoder has a limit of its
+    own, which cannot be raised: some 1,500 levels in 3.12, 10,000 since."""
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual, DEEPEST))
     try:
