@@ -91,7 +91,13 @@ def test_a_sweep_tries_every_combination_and_is_one_row_that_knows_the_best(yard
         "objective": "max auc",
         "parallel": 2,
     }
+    described = json.loads(yard.tfyard("describe", "s", "--local", "-o", "json").stdout)
+    assert described["sweep"]["objective"] == "max auc"
+    assert described["trials"] == told["status"]["trials"]
+    assert (described["state"], told["status"]["phase"]) == ("Succeeded", "Succeeded")
     best = json.loads(yard.tfyard("best", "s", "-o", "json").stdout)
+    assert best == {"objective": "max auc", **described["trials"][0]}
+    assert best["trial"] == described["best"]
     assert (best["values"]["lr"], best["value"], best["step"]) == (0.01, 0.975, 4)
     table = yard.tfyard("get", "--local", "--trials", "s").stdout.splitlines()
     assert table[0].split() == ["TRIAL", "STATE", "AUC", "AT", "STEP", "LR", "BATCH", "TIME", "MESSAGE"]
@@ -128,6 +134,42 @@ def test_a_trial_is_a_run_with_its_values_and_a_folder_of_its_own(yard: Yard) ->
     assert (of_sweep.stdout, "s-002-" in of_sweep.stderr) == ("0.01", True)
     assert "name one of them" in yard.tfyard("cp", "--local", "best-model", "s:/out/").stderr
     assert yard.tfyard("logs", "s-002", "--local", "--tail", "1").stdout.startswith("step 4 auc")
+
+
+FOLDERS = (
+    "each trial has a folder of its own in /out: s-…/001 and so on; "
+    "`readOnly: true` at a volume lets all read the same data"
+)
+
+
+def test_which_volumes_each_trial_has_for_itself_is_said_before_it_starts_and_by_a_dry_run(
+    yard: Yard,
+) -> None:
+    data = {"claim": "data", "at": "/data", "readOnly": True}
+    volumes = {"out": {"claim": "results", "at": "/out"}, "data": data}
+    words: dict[str, Any] = {"image": "example/train:1", "env": {"BATCH": "1"}, "volumes": volumes}
+    write(yard, over={"lr": [0.01, 0.1]}, parallel=1)
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], **words)
+    rehearsed = yard.tfyard("sweep", "sweep.yaml", "--dry-run")
+    assert (rehearsed.returncode, rehearsed.stderr) == (0, "")
+    assert not (yard.folder / ".tfyard").exists()
+    said = rehearsed.stdout.splitlines()
+    assert said[:3] == [
+        "s: 2 trials, max auc, by grid, over lr, 2 combinations, 1 at a time",
+        FOLDERS,
+        "s-001, the first trial: lr=0.01",
+    ]
+    assert said[-1] == "  python task.py 0.01"
+    mounted = dict(line.removeprefix("  # ").split(" is ") for line in said if " is /" in line)
+    assert mounted["/data"].endswith("/volumes/data")
+    assert mounted["/out"].endswith("/001")
+    told = json.loads(yard.tfyard("run", "sweep.yaml", "--dry-run", "-o", "json").stdout)
+    assert (told["notes"], told["first"]["processes"][0]["command"][-1]) == ([FOLDERS], "0.01")
+    (yard.folder / "data").mkdir()
+    started = yard.tfyard("sweep", "sweep.yaml", "--mount", "data=data")
+    assert (started.returncode, started.stdout.splitlines()[0]) == (0, FOLDERS)
+    submitted = yard.tfyard("submit", "sweep.yaml", "--dry-run=client")
+    assert (submitted.returncode, f"tfyard: {FOLDERS}" in submitted.stderr) == (0, True)
 
 
 def test_the_best_trial_is_trained_for_real_in_the_folders_of_the_job(yard: Yard) -> None:
@@ -202,6 +244,14 @@ def test_after_ctrl_c_a_resumed_sweep_runs_what_was_cut_off_and_nothing_twice(ya
     kept = folder.load()
     assert kept is not None
     assert {number: run.name for number, run in folder.runs(kept.spec).items()} == last
+    again = next(number for number, attempt in attempts if attempt == 2)
+    shown = yard.tfyard("logs", f"s-00{again}", "--local")
+    assert shown.stdout.count("step 4 auc") == 1
+    first = attempts[again, 1]
+    assert shown.stderr == (
+        f"tfyard: s-00{again} means {last[again]}, the newest attempt at this trial; before it: {first}\n"
+    )
+    assert yard.tfyard("logs", first, "--local").stderr == ""
     assert yard.tfyard("delete", "s", "--local", "-y").returncode == 0
     assert runs(yard) == [], "earlier attempts, too"
 
@@ -412,6 +462,15 @@ def test_tfyard_run_of_a_sweep_file_runs_the_sweep(yard: Yard) -> None:
     done = yard.tfyard("run", "sweep.yaml")
     assert done.returncode == 0, done.stderr
     assert "best: s-001" in done.stdout
+
+
+def test_a_program_reads_a_sweep_line_by_line_and_its_end_in_the_words_of_describe(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01]})
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    done = yard.tfyard("sweep", "sweep.yaml", "-o", "json")
+    *events, end = map(json.loads, done.stdout.splitlines())
+    assert [event["event"] for event in events][:2] == ["change", "progress"]
+    assert end == json.loads(yard.tfyard("describe", "s", "--local", "-o", "json").stdout)
 
 
 def test_a_script_is_swept_by_options_alone(yard: Yard) -> None:

@@ -25,6 +25,7 @@ from tfyard.formats.sweepfile import fitting
 from tfyard.local import gpus, options_file
 from tfyard.local.machine import memory
 from tfyard.local.prepare import prepare
+from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
 from tfyard.local.shortfalls import memory_limit
 from tfyard.model import PS, Job, tensorflow_container
@@ -121,19 +122,28 @@ class SweepFolder:
 def make(
     spec: SweepSpec, asked: RunOptions, now: datetime, home: Path, check: Callable[[Job], object]
 ) -> tuple[SweepFolder, SweepSpec, Job]:
-    """The folder of a new sweep, and its job. Everything that can be wrong is checked before it is made; `check`
-    raises for what else is."""
-    prepared = prepare(asked)
-    try:
-        spec = fitting.named(spec, prepared.job)
-        fitting.check(spec, prepared.job)
-        check(prepared.job)
-        folder = _new(home, f"{spec.name}-{now.astimezone():%Y%m%d-%H%M%S}")
-        (folder.path / "job.yaml").write_text(formats.dump(prepared.job, "jobfile").text())
-        run_directory.replace_file(folder.path / options_file.NAME, options_file.text(prepared), 0o600)
-    finally:
-        prepared.ports.release()
+    """The folder of a new sweep, and its job. Everything that can be wrong is checked before it is made."""
+    spec, prepared = checked(spec, asked, check)
+    folder = _new(home, folder_name(spec, now))
+    (folder.path / "job.yaml").write_text(formats.dump(prepared.job, "jobfile").text())
+    run_directory.replace_file(folder.path / options_file.NAME, options_file.text(prepared), 0o600)
     return folder, spec, prepared.job
+
+
+def checked(
+    spec: SweepSpec, asked: RunOptions, check: Callable[[Job], object]
+) -> tuple[SweepSpec, PreparedRun]:
+    """The sweep with its name, and its job. `check` raises for what else is wrong."""
+    prepared = prepare(asked)
+    prepared.ports.release()  # each trial takes its own
+    spec = fitting.named(spec, prepared.job)
+    fitting.check(spec, prepared.job)
+    check(prepared.job)
+    return spec, prepared
+
+
+def folder_name(spec: SweepSpec, now: datetime) -> str:
+    return f"{spec.name}-{now.astimezone():%Y%m%d-%H%M%S}"
 
 
 def _new(home: Path, stem: str) -> SweepFolder:

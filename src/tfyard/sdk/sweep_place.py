@@ -15,7 +15,7 @@ from tfyard.errors import NoSuchJob, NotPossible, TfyardError
 from tfyard.formats import sweepfile
 from tfyard.logs.lines import Lines, Said
 from tfyard.model.sweep import SweepState, Trial, trial_name
-from tfyard.overview import sweep_text
+from tfyard.overview import sweep_answer, sweep_text
 from tfyard.overview.metrics import Point
 from tfyard.sdk.place import SpecText
 
@@ -85,11 +85,9 @@ class SweepPlace(ABC):
         state = self.sweep()
         metadata: Manifest = {"name": self.name, "creationTimestamp": to_builtins(state.created)}
         metadata |= {"namespace": self.namespace} if self.namespace else {}
-        told = to_builtins(state)
-        del told["spec"]
-        spec = sweepfile.words(replace(state.spec, name=self.name))
         head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata}
-        return {**head, "spec": spec, "status": {**told, "summary": sweep_text.progress(state)}}
+        status = {"phase": state.phase, **sweep_answer.status(state)}
+        return {**head, "spec": sweepfile.words(replace(state.spec, name=self.name)), "status": status}
 
     def specs(self) -> list[SpecText]:
         return [SpecText("given", self.job_file())]

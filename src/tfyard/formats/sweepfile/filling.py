@@ -65,6 +65,19 @@ def with_own_folder(job: Job, folder: str) -> Job:
     return replace(job, roles=tuple(_with_own_folder(role, folder) for role in job.roles))
 
 
+def own_folders(job: Job) -> list[str]:
+    """The paths of the volumes in which each trial has a folder of its own."""
+    return sorted(
+        {
+            str(mount["mountPath"])
+            for role in job.roles
+            for container in _containers(role.template)
+            for mount in container.get("volumeMounts") or ()
+            if _is_own(mount, _lasting(role))
+        }
+    )
+
+
 # --- texts of a container
 
 
@@ -188,12 +201,7 @@ def _replaced(text: str, texts: dict[str, str], written: Callable[[str, int], st
 
 
 def _with_own_folder(role: Role, folder: str) -> Role:
-    spec = role.template.get("spec") or {}
-    lasting = {
-        volume["name"]
-        for volume in spec.get("volumes") or ()
-        if volume["name"] not in SHARED and not any(key in volume for key in TEMPORARY)
-    }
+    lasting = _lasting(role)
 
     def own(container: Manifest) -> Manifest:
         mounts = container.get("volumeMounts")
@@ -204,8 +212,21 @@ def _with_own_folder(role: Role, folder: str) -> Role:
     return replace(role, template=_each_container(role.template, own)) if lasting else role
 
 
+def _lasting(role: Role) -> set[str]:
+    """Names of the volumes that outlive a pod."""
+    return {
+        volume["name"]
+        for volume in (role.template.get("spec") or {}).get("volumes") or ()
+        if volume["name"] not in SHARED and not any(key in volume for key in TEMPORARY)
+    }
+
+
+def _is_own(mount: Manifest, lasting: set[str]) -> bool:
+    return mount["name"] in lasting and not mount.get("readOnly")
+
+
 def _own_mount(mount: Manifest, folder: str, lasting: set[str]) -> Manifest:
-    if mount.get("readOnly") or mount["name"] not in lasting:
+    if not _is_own(mount, lasting):
         return mount
     if mount.get("subPathExpr"):
         return {**mount, "subPathExpr": f"{mount['subPathExpr'].rstrip('/')}/{folder}"}
