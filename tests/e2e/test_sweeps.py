@@ -208,6 +208,31 @@ def test_never_more_trials_run_than_parallel_says(yard: Yard) -> None:
     assert most == 2
 
 
+ON_A_GPU = """
+import os, time
+from pathlib import Path
+trial, gpu = int(os.environ["TRIAL"]), os.environ["CUDA_VISIBLE_DEVICES"]
+with open(f"busy-{gpu}", "x"):  # fails if another trial has this GPU
+    Path(f"started-{trial}").touch()
+while not Path(f"started-{trial + trial % 2}").exists():  # the first two, and the last two, run at once
+    time.sleep(0.05)
+os.remove(f"busy-{gpu}")
+print(f"step 1 auc {gpu}", flush=True)
+"""
+
+
+def test_gpus_are_shared_out_over_all_trials_so_that_no_two_have_the_same_at_once(yard: Yard) -> None:
+    write(yard, over={"trial": [1, 2, 3, 4]})
+    yard.job(ON_A_GPU, run=["python", "task.py"], gpu=1, worker={"cpu": 0.1})
+    done = yard.tfyard("sweep", "sweep.yaml", CUDA_VISIBLE_DEVICES="2,3")
+    assert done.returncode == 0, done.stdout
+    assert "4 trials, 2 at a time" in done.stdout
+    assert [trial["state"] for trial in trials(yard)] == ["Succeeded"] * 4
+    assert sorted({trial["objective"] for trial in trials(yard)}) == [2, 3]
+    refused = yard.tfyard("sweep", "sweep.yaml", "--parallel", "3", CUDA_VISIBLE_DEVICES="2,3")
+    assert "each trial requests 1 GPU, and this machine has 2, enough for 2" in refused.stderr
+
+
 def test_after_ctrl_c_a_resumed_sweep_runs_what_was_cut_off_and_nothing_twice(yard: Yard) -> None:
     write(yard, parallel=2, env={"SECONDS": "2"})
     process = yard.start("sweep", "sweep.yaml")

@@ -207,7 +207,7 @@ def slots(job: Job, asked: int | None, *, sharing: bool = False) -> list[Slot]:
             if most
             else f"this machine has {len(devices)}"
         )
-        raise Usage(f"parallel {asked}: each trial requests {requested} GPUs, and {fits}")
+        raise Usage(f"parallel {asked}: each trial requests {gpus.counted(requested)}, and {fits}")
     count = asked or that_fit(job, len(os.sched_getaffinity(0)), memory(), devices)
     return [_slot(number, count, devices) for number in range(count)]
 
