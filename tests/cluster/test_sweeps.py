@@ -319,6 +319,40 @@ def test_a_sweep_that_cannot_succeed_ends_early_and_says_why(jobs: Jobs) -> None
     assert {name for name in found if name.startswith("broken")} == {"broken-001", "broken-002", "broken-003"}
 
 
+UNLUCKY = """
+batch, tried = os.environ["BATCH"], out / "tried"
+if batch == "128" or batch == "64" and not tried.exists():
+    tried.touch()
+    sys.exit(f"no memory for {batch}")
+for step"""
+
+
+@pytest.mark.long
+def test_a_trial_that_fails_is_tried_again_so_often_with_the_same_values_in_the_same_folder(
+    jobs: Jobs,
+) -> None:
+    train = TRAIN.replace("for step", UNLUCKY.lstrip(), 1)
+    write(jobs, train=train, over={"lr": [0.01], "batch": [32, 64, 128]}, retryTrials=1)
+    done = jobs.tfyard("submit", "sweep.yaml", "--follow")
+    assert done.code == 0, done.out
+    told = sorted(state(jobs)["trials"], key=lambda trial: trial["number"])
+    assert [(trial["job"], trial["attempt"], trial["state"]) for trial in told] == [
+        ("s-001", 1, "Succeeded"),
+        ("s-002-2", 2, "Succeeded"),
+        ("s-003-2", 2, "Failed"),
+    ]
+    found = trials(jobs)
+    assert found.keys() == {"s-001", "s-002", "s-002-2", "s-003", "s-003-2"}
+    first, again = (
+        found[name]["metadata"]["annotations"]["tfyard.dev/values"] for name in ("s-002", "s-002-2")
+    )
+    assert first == again
+    logs = jobs.tfyard("logs", "s-002")
+    assert (logs.out.count("step"), "s-002 means s-002-2" in logs.err) == (4, True)
+    assert "no memory for 64" in jobs.tfyard("logs", "tfjob/s-002").out
+    assert "no memory for 128" in jobs.tfyard("why", "s-003").out
+
+
 @pytest.mark.long
 def test_trials_that_are_worse_are_stopped_and_keep_their_logs(jobs: Jobs) -> None:
     write(
