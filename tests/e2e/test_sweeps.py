@@ -184,6 +184,7 @@ def test_the_best_trial_is_trained_for_real_in_the_folders_of_the_job(yard: Yard
     again = yard.tfyard("rerun", "s", "--best", "--set", "worker=2", "--local")
     assert again.returncode == 0, again.stderr
     assert "s-best" in again.stdout
+    assert again.stderr.splitlines()[0] == "tfyard: best: s-002, auc 0.975: lr=0.01"
     assert "worker-1" in again.stdout
     assert (yard.folder / ".tfyard" / "volumes" / "results" / "model").read_text() == "0.01"
     assert "only sweeps have a best" in yard.tfyard("rerun", "s-001", "--best", "--local").stderr
@@ -479,6 +480,30 @@ def test_trials_that_are_worse_than_the_others_are_stopped_and_shown_as_pruned(y
     assert yard.tfyard("sweep", "sweep.yaml", "-q").returncode == 0
     assert [trial["state"] for trial in trials(yard)] == ["Succeeded"] * 4 + ["Pruned"]
     assert "step 1 auc" in yard.tfyard("logs", "s-005", "--local").stdout
+
+
+def test_a_sweep_whose_folder_somebody_removes_ends_its_trials_and_says_so(yard: Yard) -> None:
+    write(yard, parallel=2, env={"SECONDS": "60"})
+    process = yard.start("sweep", "sweep.yaml", "-q")
+    wait_until(lambda: sum(trial["state"] == "Running" for trial in trials(yard)) == 2, "two trials", 30)
+    shutil.rmtree(yard.folder / ".tfyard" / "sweeps")
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.strip()[:20], err.strip()[-11:]) == (
+        1,
+        "tfyard: the sweep s-",
+        "was deleted",
+    )
+    assert survivors(str(yard.folder)) == []
+
+
+def test_a_sweep_is_alone_in_its_file(yard: Yard) -> None:
+    write(yard)
+    text = (yard.folder / "sweep.yaml").read_text()
+    yard.write("sweep.yaml", f"{text}\n---\n{text}")
+    for command in ("sweep", "run", "validate"):
+        refused = yard.tfyard(command, "sweep.yaml")
+        assert refused.returncode == 1
+        assert "sweep.yaml:3:1: error: the file has 2 documents, and a sweep is alone" in refused.stderr
 
 
 def test_tfyard_run_of_a_sweep_file_runs_the_sweep(yard: Yard) -> None:

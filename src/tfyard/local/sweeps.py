@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import SWEEPS, RunDirectory
-from tfyard.errors import NotPossible, TfyardError, Usage
+from tfyard.errors import NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.formats.sweepfile import fitting
 from tfyard.local import gpus, options_file
 from tfyard.local.machine import memory
@@ -60,7 +60,10 @@ class SweepFolder:
             return None
 
     def save(self, state: SweepState) -> None:
-        run_directory.replace_file(self.path / STATE, msgspec.json.encode(state).decode())
+        try:
+            run_directory.replace_file(self.path / STATE, msgspec.json.encode(state).decode())
+        except FileNotFoundError:
+            raise NoSuchJob(f"the sweep {self.name} was deleted") from None
 
     @property
     def is_driven(self) -> bool:

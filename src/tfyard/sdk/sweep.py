@@ -9,6 +9,7 @@ from tfyard import formats
 from tfyard.errors import Invalid, NoSuchJob, NotPossible
 from tfyard.formats import sweepfile
 from tfyard.job_input import files
+from tfyard.job_input.files import SweepGiven
 from tfyard.model import Manifest
 from tfyard.model.sweep import SweepSpec, SweepState, Trial, Values
 from tfyard.overview import sweep_text, sweep_why
@@ -183,7 +184,11 @@ def _sweep_file(path: str) -> formats.Document | None:
     """The document of a sweep file; None: it is a job."""
     if path.endswith(".py"):
         return None
-    return next((each for each in files.read_documents(path) if formats.is_sweep(each.data)), None)
+    try:
+        files.refuse_sweep(files.read_documents(path), path)
+    except SweepGiven as given:
+        return given.document
+    return None
 
 
 def _spec(words: Manifest) -> SweepSpec:

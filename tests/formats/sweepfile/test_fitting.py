@@ -110,17 +110,18 @@ def test_without_a_name_the_one_of_the_job_must_leave_room(tmp_path: Path) -> No
     assert "name: the name aaaa" in done.err
 
 
-@pytest.mark.parametrize("command", [("render",), ("convert",), ("run", "--dry-run")])
-def test_commands_for_one_job_name_the_file_of_the_job(tmp_path: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", ["render", "convert"])
+def test_commands_for_one_job_name_the_file_of_the_job(tmp_path: Path, command: str) -> None:
     write(tmp_path)
-    done = tfyard(*command, "sweep.yaml", cwd=tmp_path)
+    done = tfyard(command, "sweep.yaml", cwd=tmp_path)
     assert done.code == 2
     assert "job.yaml" in done.err
 
 
-def test_running_the_sweep_tells_all_that_does_not_fit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("sweep",), ("sweep", "--dry-run"), ("run", "--dry-run")])
+def test_running_the_sweep_tells_all_that_does_not_fit(tmp_path: Path, command: tuple[str, ...]) -> None:
     write(tmp_path)
-    done = tfyard("sweep", "sweep.yaml", cwd=tmp_path)
+    done = tfyard(*command, "sweep.yaml", cwd=tmp_path)
     assert done.code == 2
     assert len(done.err.splitlines()) == 3
     assert not (tmp_path / ".tfyard").exists()
