@@ -496,6 +496,32 @@ def test_a_sweep_whose_folder_somebody_removes_ends_its_trials_and_says_so(yard:
     assert survivors(str(yard.folder)) == []
 
 
+def test_a_trial_whose_run_was_deleted_is_missing_and_the_others_are_shown(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01, 0.1]}, parallel=1)
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    assert yard.tfyard("sweep", "sweep.yaml", "-q").returncode == 0
+    assert yard.tfyard("delete", "s-001", "--local", "-y").returncode == 0
+    logs = yard.tfyard("logs", "s", "--local")
+    assert (logs.returncode, logs.stdout.count("trial-2/"), logs.stderr) == (0, 4, "")
+    assert yard.tfyard("delete", "s-002", "--local", "-y").returncode == 0
+    assert yard.tfyard("why", "s", "--local").stdout.endswith(" has succeeded: 2/2 done, best auc 0.975\n")
+
+
+def test_values_cannot_command_the_terminal(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01], "word": ["\x1b]0;title\x07"]})
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    done = yard.tfyard("sweep", "sweep.yaml")
+    commands = (
+        ("get", "--trials", "s", "--local"),
+        ("best", "s"),
+        ("describe", "s", "--local"),
+        ("get", "--local"),
+    )
+    shown = [done.stdout, *(yard.tfyard(*words).stdout for words in commands)]
+    assert not any("\x1b" in each or "\x07" in each for each in shown)
+    assert "^[]0;title" in shown[1]
+
+
 def test_a_sweep_is_alone_in_its_file(yard: Yard) -> None:
     write(yard)
     text = (yard.folder / "sweep.yaml").read_text()

@@ -11,6 +11,7 @@ from tfyard.errors import NotPossible
 from tfyard.formats.sweepfile.filling import filled
 from tfyard.model.sweep import SweepState, Trial, value_text
 from tfyard.overview import sweep_answer, sweep_text, table
+from tfyard.overview.wording import harmless
 from tfyard.sdk.sweep_place import required_best
 
 
@@ -45,7 +46,7 @@ def command(name: str, output: str, **options: Any) -> None:
     elif output == "json":
         print_json({"objective": str(state.spec.objective), **sweep_answer.of_trial(state, trial)})
     else:
-        click.echo("\n".join(_lines(state, trial)))
+        click.echo("\n".join(map(harmless, _lines(state, trial))))
 
 
 def _job_file(spec: str, trial: Trial) -> str:

@@ -99,8 +99,10 @@ class Sweep(Run):
     def why(self) -> Why:
         """Why the sweep has failed, with the cause of the trial that says most."""
         state, now = self._whole.sweep(), datetime.now(UTC)
-        has_started = any(trial.job for trial in state.trials)
-        trial = explain(self._place.evidence(), now) if has_started else None
+        try:
+            trial = explain(self._place.evidence(), now)
+        except NotPossible:  # no trial has a job
+            trial = None
         return told(sweep_why.explain(self.name, state, trial), now)
 
     def resume(self) -> "Sweep":
