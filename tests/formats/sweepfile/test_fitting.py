@@ -48,6 +48,19 @@ def test_problems_of_both_files_are_shown_in_their_own_file(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize("written", ["{ l_r }", "{L-R}", "{ lr }", "{LR}"])
+def test_what_is_almost_a_placeholder_is_an_error_with_the_one_that_is_meant(
+    tmp_path: Path, written: str
+) -> None:
+    write(tmp_path, SWEEP.replace("path:", "way:").replace(', "a b"', ""), JOB.replace("{l_r}", written))
+    done = tfyard("validate", "sweep.yaml", cwd=tmp_path)
+    assert (
+        done.err.splitlines()[0]
+        == f"job.yaml:3:6: error: run: {written} in the job is no parameter of the sweep"
+    )
+    assert done.err.splitlines()[-1] == "  fix: did you mean {lr}?"
+
+
 def test_a_wrong_sweep_file_does_not_hide_what_is_wrong_in_its_job(tmp_path: Path) -> None:
     write(tmp_path, SWEEP.replace("max auc", "auc"), JOB.replace("worker", "wroker"))
     (tmp_path / "folder").mkdir()

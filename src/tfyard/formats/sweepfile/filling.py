@@ -20,6 +20,8 @@ from tfyard.model.sweep import DIGITS, TrialOf, Values, value_text
 from .load import variable_of
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(?P<name>[A-Za-z_]\w*)\}", re.ASCII)
+ALMOST = re.compile(r"(?<!\$)\{(?P<name>\s*[A-Za-z_][\w-]*\s*)\}", re.ASCII)
+"""What people also write, and what is not replaced: `{ lr }`, `{learning-rate}`."""
 TEMPORARY = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "ephemeral")
 """Sources of volumes that every pod has for itself, or that cannot be written to."""
 SHARED = (CODE_VOLUME, PACKAGES_VOLUME)
@@ -48,14 +50,14 @@ def variables(job: Job, parameters: Iterable[str]) -> dict[str, str]:
     return {name: variable_of(name) for name in parameters if name not in named}
 
 
-def placeholders(job: Job) -> set[str]:
+def placeholders(job: Job, pattern: re.Pattern[str] = _PLACEHOLDER) -> set[str]:
     """All names in braces, of parameters and of others."""
     return {
         match["name"]
         for role in job.roles
         for container in _containers(role.template)
         for text in _texts(container)
-        for match in _found(text)
+        for match in _found(text, pattern)
     }
 
 
@@ -96,9 +98,9 @@ def _texts(container: Manifest) -> Iterator[str]:
     yield from (str(variable.get("value") or "") for variable in container.get("env") or ())
 
 
-def _found(text: str) -> Iterator[re.Match[str]]:
+def _found(text: str, pattern: re.Pattern[str] = _PLACEHOLDER) -> Iterator[re.Match[str]]:
     """The placeholders of a text. Double braces are those of templates and format strings."""
-    for match in _PLACEHOLDER.finditer(text):
+    for match in pattern.finditer(text):
         if text[match.start() - 1 : match.start()] != "{" or text[match.end() : match.end() + 1] != "}":
             yield match
 
