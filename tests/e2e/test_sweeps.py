@@ -522,6 +522,18 @@ def test_values_cannot_command_the_terminal(yard: Yard) -> None:
     assert "^[]0;title" in shown[1]
 
 
+def test_a_sweep_whose_state_is_damaged_is_named_and_its_trials_are_runs(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01]})
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    assert yard.tfyard("sweep", "sweep.yaml", "-q").returncode == 0
+    (path,) = (yard.folder / ".tfyard" / "sweeps").glob("*/sweep.json")
+    path.write_bytes(path.read_bytes()[:100])
+    listed = yard.tfyard("get", "--local")
+    assert listed.returncode == 0
+    assert [line.split()[1] for line in listed.stdout.splitlines()[1:]] == ["Succeeded"]
+    assert listed.stderr.startswith(f"tfyard: the sweep {path.parent.name} is skipped: its state (")
+
+
 def test_a_sweep_is_alone_in_its_file(yard: Yard) -> None:
     write(yard)
     text = (yard.folder / "sweep.yaml").read_text()

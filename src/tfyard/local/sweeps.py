@@ -59,6 +59,10 @@ class SweepFolder:
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
 
+    @property
+    def is_corrupt(self) -> bool:
+        return (self.path / STATE).exists() and self.load() is None
+
     def save(self, state: SweepState) -> None:
         try:
             run_directory.replace_file(self.path / STATE, msgspec.json.encode(state).decode())
@@ -162,10 +166,16 @@ def _new(home: Path, stem: str) -> SweepFolder:
     raise Usage(f"too many sweeps named {stem}")
 
 
-def all_sweeps(home: Path) -> list[tuple[SweepFolder, SweepState]]:
-    """The newest first."""
-    folders = map(SweepFolder, (home / SWEEPS).iterdir() if (home / SWEEPS).is_dir() else ())
-    found = [(folder, state) for folder in folders if (state := folder.load()) is not None]
+def all_sweeps(
+    home: Path, say: Callable[[str], None] = lambda _text: None
+) -> list[tuple[SweepFolder, SweepState]]:
+    """The newest first; `say` names those whose state is corrupt."""
+    found = list[tuple[SweepFolder, SweepState]]()
+    for folder in map(SweepFolder, (home / SWEEPS).iterdir() if (home / SWEEPS).is_dir() else ()):
+        if (state := folder.load()) is not None:
+            found.append((folder, state))
+        elif folder.is_corrupt:
+            say(f"the sweep {folder.name} is skipped: its state ({folder.path / STATE}) is corrupt")
     return sorted(found, key=lambda each: each[1].created, reverse=True)
 
 
