@@ -45,8 +45,12 @@ def eventually(holds: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 @pytest.mark.processes
-def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(folder: Path) -> None:
+def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tfyard")
     sweep = tfyard.sweep("train.py", over={"lr": [0.1, 0.4]}, objective="max auc", parallel=2)
+    assert "lr is the variable LR of each trial: the job does not name {lr}" in caplog.text
     assert sweep.wait("2m") is sweep
     assert (sweep.status, sweep.exit_code) == ("Succeeded", 0)
     best = sweep.best
