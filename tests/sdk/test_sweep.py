@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 import tfyard
+from tests.sdk.test_comparing import pandas
 from tfyard import aio
 from tfyard.local.sweeps import SweepFolder
 from tfyard.model.sweep import Choice, Objective, SweepSpec, SweepState, Trial
 from tfyard.sdk import card
 from tfyard.sdk.sweep_on_machine import SweepOnMachine
 
+__all__ = ["pandas"]
 TRAIN = """
 import os, time
 rate = float(os.environ["LR"])
@@ -87,6 +89,31 @@ def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(
     assert asyncio.run(asked()) == ("Succeeded", {"lr": 0.4}, 2)
     sweep.delete()
     assert tfyard.runs() == []
+
+
+@pytest.mark.long
+def test_a_frame_of_pandas_has_a_row_for_each_trial_whatever_its_parameters_are_called(
+    pandas: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(pandas)])
+    spec = SweepSpec(
+        name="s",
+        over={"lr": Choice((0.1, 0.2)), "state": Choice(("raw",))},
+        objective=Objective("auc", is_max=True),
+        trials=2,
+    )
+    first = Trial(
+        number=1, values={"lr": 0.1, "state": "raw"}, state="Succeeded", objective=0.5, at=3, job="s-001"
+    )
+    second = Trial(number=2, values={"lr": 0.2, "state": "raw"})
+    kept = SweepFolder(folder / "s")
+    kept.path.mkdir()
+    kept.save(SweepState(spec=spec, created=datetime.now(UTC), trials=(first, second)))
+    frame = tfyard.Sweep(SweepOnMachine(kept)).frame()
+    columns = ["name", "state", "lr", "values.state", "auc", "step", "started", "ended", "message"]
+    assert [*frame.columns] == columns
+    assert [*frame.loc[1]][:6] == ["s-001", "Succeeded", 0.1, "raw", 0.5, 3]
+    assert [*frame["state"]] == ["Succeeded", "Stopped"]
 
 
 @pytest.mark.processes
