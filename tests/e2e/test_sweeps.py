@@ -583,6 +583,25 @@ def test_a_script_is_swept_by_options_alone(yard: Yard) -> None:
     ]
 
 
+def test_the_trials_of_a_script_write_to_folders_of_their_own_as_on_a_cluster(yard: Yard) -> None:
+    yard.write(
+        "train.py",
+        """import os, pathlib
+out = pathlib.Path(os.environ.get("TFYARD_OUT", "out"), "model")
+assert not out.exists(), "of another trial"
+out.write_text(os.environ["LR"])
+print("step 1 auc", os.environ["LR"])
+""",
+    )
+    options = ("train.py", "--over", "lr=0.1,0.2", "--objective", "max auc")
+    assert "/volumes/train-out/train-sweep-" in yard.tfyard("sweep", *options, "--dry-run").stdout
+    done = yard.tfyard("sweep", *options)
+    assert done.returncode == 0, done.stdout
+    assert "each trial has a folder of its own in /out: train-sweep-" in done.stdout
+    assert yard.tfyard("cp", "--local", "train-sweep:/out/model", "-").stdout == "0.2"
+    assert not (yard.folder / "out").exists()
+
+
 def test_several_mistakes_are_reported_before_anything_starts(yard: Yard) -> None:
     write(yard, objective="most auc", over={"lr": {"from": 1, "to": 0.1}}, sampler="grid", trials=2)
     done = yard.tfyard("sweep", "sweep.yaml")

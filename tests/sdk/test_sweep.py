@@ -24,6 +24,7 @@ __all__ = ["pandas"]
 TRAIN = """
 import os, time
 rate = float(os.environ["LR"])
+if "TFYARD_OUT" in os.environ: open(os.environ["TFYARD_OUT"] + "/rate", "w").write(str(rate))
 print(f"step 1 auc {1 - abs(rate - 0.5)}", flush=True)
 while os.path.exists("hold"): time.sleep(.05)
 """
@@ -60,6 +61,7 @@ def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(
     assert (best.number, best.values, best.objective, best.state) == (2, {"lr": 0.4}, 0.9, "Succeeded")
     assert [trial.values["lr"] for trial in sweep.trials] == [0.1, 0.4]
     assert [line.text for line in best.logs()] == ["step 1 auc 0.9"]
+    assert best.get("/out/rate").read_text() == "0.4"
     assert sorted((row["task"], row["auc"]) for row in sweep.metrics()) == [
         ("trial-1", 0.6),
         ("trial-2", 0.9),

@@ -141,7 +141,7 @@ def checked(
     spec: SweepSpec, asked: RunOptions, check: Callable[[Job], object]
 ) -> tuple[SweepSpec, PreparedRun]:
     """The sweep with its name, and its job. `check` raises for what else is wrong."""
-    prepared = prepare(asked)
+    prepared = prepare(replace(asked, makes_output=asked.is_script))
     prepared.ports.release()  # each trial takes its own
     spec = fitting.named(spec, prepared.job)
     fitting.check(spec, prepared.job)

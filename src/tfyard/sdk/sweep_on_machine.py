@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local.run_directory import STATUS, RunDirectory
 from tfyard.errors import NoSuchJob, NotPossible
+from tfyard.formats.sweepfile.filling import as_trial
 from tfyard.local import runs, sweeps
 from tfyard.local.commands import Planned, planned
 from tfyard.local.prepare import prepare
@@ -211,10 +212,9 @@ def rehearsed(spec: SweepSpec, asked: RunOptions, now: datetime) -> RehearsedSwe
     spec, prepared = sweeps.checked(spec, asked, partial(_slots, spec, asked))
     values, places = chosen.values(1, ()), _slots(spec, asked, prepared.job)
     of = TrialOf(sweep=sweeps.folder_name(spec, now), number=1, values=values)
+    first = replace(as_trial(prepared.job, of), name=trial_name(spec.name, 1))
     with _environment(places[0]):
-        first = prepare(replace(asked, name=trial_name(spec.name, 1), trial=of))
-        first.ports.release()
-        processes = planned(first)
+        processes = planned(replace(prepared, job=first))
     said = tuple(notes(spec, prepared.job))
     return RehearsedSweep(spec=spec, parallel=len(places), notes=said, values=values, first=processes)
 
