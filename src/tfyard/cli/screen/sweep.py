@@ -15,7 +15,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.cli import processes
+from tfyard.cli.screen import processes
 from tfyard.cli.screen.summary import plot
 from tfyard.errors import Interrupted
 from tfyard.formats.sweepfile import words
