@@ -100,7 +100,7 @@ def states(jobs: Jobs) -> list[str]:
 
 
 def until_phase(jobs: Jobs, phase: str, timeout: float = 240) -> dict[str, Any]:
-    until(lambda: state(jobs)["phase"] == phase, timeout)
+    until(lambda: state(jobs)["state"] == phase, timeout)
     return state(jobs)
 
 
@@ -177,7 +177,7 @@ def test_a_job_drives_a_sweep_that_nobody_follows_and_it_is_stopped_and_resumed(
     until(lambda: "Running" in states(jobs))
     stopped = jobs.tfyard("stop", "s", "--yes", "--wait")
     assert stopped.code == 0, stopped.err
-    assert state(jobs)["phase"] == "Stopped"
+    assert state(jobs)["state"] == "Stopped"
     assert {each["status"]["phase"] for each in trials(jobs).values()} <= {"Suspended", "Succeeded"}
     assert "step 1 auc" in jobs.tfyard("logs", "s-001").out, "its pod was ended in place"
     assert jobs.tfyard("resume", "s", "--yes").code == 0
@@ -185,6 +185,9 @@ def test_a_job_drives_a_sweep_that_nobody_follows_and_it_is_stopped_and_resumed(
     assert waited.code == 0, waited.err
     assert states(jobs) == ["Succeeded"] * 4
     assert most_at_once([span for span in runs(jobs) if len(span) == 2]) <= 2
+    newest = jobs.tfyard("logs", "s-001")
+    ran_again = "s-001-2" in trials(jobs)
+    assert (newest.out.count("step"), "s-001 means s-001-2" in newest.err) == (4, ran_again)
     drivers = jobs.get("jobs", "-l", "tfyard.dev/sweep=s")["items"]
     until(lambda: all(each.get("status", {}).get("succeeded") for each in jobs.get("jobs")["items"]))
     assert len(drivers) == 2, "one until it was stopped, and one afterwards"
@@ -224,7 +227,7 @@ def test_drivers_that_are_killed_at_every_write_start_each_trial_once_and_forget
         assert done.returncode == 9, done.stderr
         deaths += 1
     assert deaths >= 5
-    assert state(jobs)["phase"] == "Succeeded"
+    assert state(jobs)["state"] == "Succeeded"
     assert trials(jobs).keys() == {"s-001", "s-002", "s-003"}
     assert len(runs(jobs)) == 3
     assert most_at_once(runs(jobs)) == 1
@@ -290,7 +293,7 @@ def test_ctrl_c_leaves_the_trials_of_a_sweep_alone_and_resume_goes_on_with_them(
     assert command.returncode == 130
     assert "`tfyard resume s` goes on" in err
     assert "Ctrl-C again" not in err, "it does not stop the trials"
-    assert state(jobs)["phase"] == "Stopped"
+    assert state(jobs)["state"] == "Stopped"
     assert jobs.phase("s-001") != "Suspended"
     resumed = jobs.tfyard("resume", "s", "--yes")
     assert resumed.code == 0, resumed.err
@@ -314,6 +317,40 @@ def test_a_sweep_that_cannot_succeed_ends_early_and_says_why(jobs: Jobs) -> None
     assert "no such file: data.csv" in jobs.tfyard("why", "broken").out
     found = {each["metadata"]["name"] for each in jobs.get("tfjobs")["items"]}
     assert {name for name in found if name.startswith("broken")} == {"broken-001", "broken-002", "broken-003"}
+
+
+UNLUCKY = """
+batch, tried = os.environ["BATCH"], out / "tried"
+if batch == "128" or batch == "64" and not tried.exists():
+    tried.touch()
+    sys.exit(f"no memory for {batch}")
+for step"""
+
+
+@pytest.mark.long
+def test_a_trial_that_fails_is_tried_again_so_often_with_the_same_values_in_the_same_folder(
+    jobs: Jobs,
+) -> None:
+    train = TRAIN.replace("for step", UNLUCKY.lstrip(), 1)
+    write(jobs, train=train, over={"lr": [0.01], "batch": [32, 64, 128]}, retryTrials=1)
+    done = jobs.tfyard("submit", "sweep.yaml", "--follow")
+    assert done.code == 0, done.out
+    told = sorted(state(jobs)["trials"], key=lambda trial: trial["number"])
+    assert [(trial["job"], trial["attempt"], trial["state"]) for trial in told] == [
+        ("s-001", 1, "Succeeded"),
+        ("s-002-2", 2, "Succeeded"),
+        ("s-003-2", 2, "Failed"),
+    ]
+    found = trials(jobs)
+    assert found.keys() == {"s-001", "s-002", "s-002-2", "s-003", "s-003-2"}
+    first, again = (
+        found[name]["metadata"]["annotations"]["tfyard.dev/values"] for name in ("s-002", "s-002-2")
+    )
+    assert first == again
+    logs = jobs.tfyard("logs", "s-002")
+    assert (logs.out.count("step"), "s-002 means s-002-2" in logs.err) == (4, True)
+    assert "no memory for 64" in jobs.tfyard("logs", "tfjob/s-002").out
+    assert "no memory for 128" in jobs.tfyard("why", "s-003").out
 
 
 @pytest.mark.long
@@ -381,7 +418,7 @@ def test_a_sweep_by_optuna_in_the_image_of_the_installation_uses_the_account_tha
     account = f"--serviceaccount={jobs.namespace}:mine"
     jobs.kubectl("create", "rolebinding", "mine", "--clusterrole=tfyard-sweep", account)
     submit(jobs)
-    assert until_phase(jobs, "Succeeded")["spec"]["sampler"] == "tpe"
+    assert until_phase(jobs, "Succeeded")["sweep"]["sampler"] == "tpe"
     (pod,) = [each for each in jobs.get("pods")["items"] if "-driver-" in each["metadata"]["name"]]
     assert pod["spec"]["serviceAccountName"] == "mine"
 

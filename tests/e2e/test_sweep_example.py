@@ -35,14 +35,14 @@ def test_six_short_trials_find_a_classifier_in_folders_of_their_own(yard: Yard) 
     state = swept(yard, "--trials", "6", "--seed", "1", "--prune", "none")
     trials = state["trials"]
     assert [trial["state"] for trial in trials] == ["Succeeded"] * 6
-    best = max(trials, key=lambda trial: float(trial["objective"]))
-    assert best["objective"] >= 0.976
+    best = max(trials, key=lambda trial: float(trial["value"]))
+    assert best["value"] >= 0.976
     assert len({(trial["values"]["lr"], trial["values"]["hidden"]) for trial in trials}) == 6
     assert all(isinstance(trial["values"]["hidden"], int) for trial in trials)
     kept = yard.folder / ".tfyard" / "volumes" / "cancer-sweep"
     models = sorted(path.parts[-3] for path in kept.glob("*/*/model/saved_model.pb"))
     assert models == [f"{number:03d}" for number in range(1, 7)]
-    assert f"{best['objective']:.4f}"[:5] in yard.tfyard("describe", "cancer-sweep").stdout
+    assert f"{best['value']:.4f}"[:5] in yard.tfyard("describe", "cancer-sweep").stdout
 
 
 @pytest.mark.long
@@ -57,5 +57,5 @@ def test_twenty_four_trials_are_at_least_as_good_as_the_defaults(yard: Yard) -> 
     state = swept(yard)
     assert len(state["trials"]) == 24
     assert {trial["state"] for trial in state["trials"]} <= {"Succeeded", "Pruned"}
-    found = [trial["objective"] for trial in state["trials"] if trial["state"] == "Succeeded"]
+    found = [trial["value"] for trial in state["trials"] if trial["state"] == "Succeeded"]
     assert max(found) >= float(plain)

@@ -91,7 +91,13 @@ def test_a_sweep_tries_every_combination_and_is_one_row_that_knows_the_best(yard
         "objective": "max auc",
         "parallel": 2,
     }
+    described = json.loads(yard.tfyard("describe", "s", "--local", "-o", "json").stdout)
+    assert described["sweep"]["objective"] == "max auc"
+    assert described["trials"] == told["status"]["trials"]
+    assert (described["state"], told["status"]["phase"]) == ("Succeeded", "Succeeded")
     best = json.loads(yard.tfyard("best", "s", "-o", "json").stdout)
+    assert best == {"objective": "max auc", **described["trials"][0]}
+    assert best["trial"] == described["best"]
     assert (best["values"]["lr"], best["value"], best["step"]) == (0.01, 0.975, 4)
     table = yard.tfyard("get", "--local", "--trials", "s").stdout.splitlines()
     assert table[0].split() == ["TRIAL", "STATE", "AUC", "AT", "STEP", "LR", "BATCH", "TIME", "MESSAGE"]
@@ -130,6 +136,42 @@ def test_a_trial_is_a_run_with_its_values_and_a_folder_of_its_own(yard: Yard) ->
     assert yard.tfyard("logs", "s-002", "--local", "--tail", "1").stdout.startswith("step 4 auc")
 
 
+FOLDERS = (
+    "each trial has a folder of its own in /out: s-…/001 and so on; "
+    "`readOnly: true` at a volume lets all read the same data"
+)
+
+
+def test_which_volumes_each_trial_has_for_itself_is_said_before_it_starts_and_by_a_dry_run(
+    yard: Yard,
+) -> None:
+    data = {"claim": "data", "at": "/data", "readOnly": True}
+    volumes = {"out": {"claim": "results", "at": "/out"}, "data": data}
+    words: dict[str, Any] = {"image": "example/train:1", "env": {"BATCH": "1"}, "volumes": volumes}
+    write(yard, over={"lr": [0.01, 0.1]}, parallel=1)
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], **words)
+    rehearsed = yard.tfyard("sweep", "sweep.yaml", "--dry-run")
+    assert (rehearsed.returncode, rehearsed.stderr) == (0, "")
+    assert not (yard.folder / ".tfyard").exists()
+    said = rehearsed.stdout.splitlines()
+    assert said[:3] == [
+        "s: 2 trials, max auc, by grid, over lr, 2 combinations, 1 at a time",
+        FOLDERS,
+        "s-001, the first trial: lr=0.01",
+    ]
+    assert said[-1] == "  python task.py 0.01"
+    mounted = dict(line.removeprefix("  # ").split(" is ") for line in said if " is /" in line)
+    assert mounted["/data"].endswith("/volumes/data")
+    assert mounted["/out"].endswith("/001")
+    told = json.loads(yard.tfyard("run", "sweep.yaml", "--dry-run", "-o", "json").stdout)
+    assert (told["notes"], told["first"]["processes"][0]["command"][-1]) == ([FOLDERS], "0.01")
+    (yard.folder / "data").mkdir()
+    started = yard.tfyard("sweep", "sweep.yaml", "--mount", "data=data")
+    assert (started.returncode, started.stdout.splitlines()[0]) == (0, FOLDERS)
+    submitted = yard.tfyard("submit", "sweep.yaml", "--dry-run=client")
+    assert (submitted.returncode, f"tfyard: {FOLDERS}" in submitted.stderr) == (0, True)
+
+
 def test_the_best_trial_is_trained_for_real_in_the_folders_of_the_job(yard: Yard) -> None:
     write(yard, over={"lr": [0.001, 0.01]})
     yard.job(
@@ -142,6 +184,7 @@ def test_the_best_trial_is_trained_for_real_in_the_folders_of_the_job(yard: Yard
     again = yard.tfyard("rerun", "s", "--best", "--set", "worker=2", "--local")
     assert again.returncode == 0, again.stderr
     assert "s-best" in again.stdout
+    assert again.stderr.splitlines()[0] == "tfyard: best: s-002, auc 0.975: lr=0.01"
     assert "worker-1" in again.stdout
     assert (yard.folder / ".tfyard" / "volumes" / "results" / "model").read_text() == "0.01"
     assert "only sweeps have a best" in yard.tfyard("rerun", "s-001", "--best", "--local").stderr
@@ -164,6 +207,31 @@ def test_never_more_trials_run_than_parallel_says(yard: Yard) -> None:
         time.sleep(0.02)
     assert process.wait() == 0
     assert most == 2
+
+
+ON_A_GPU = """
+import os, time
+from pathlib import Path
+trial, gpu = int(os.environ["TRIAL"]), os.environ["CUDA_VISIBLE_DEVICES"]
+with open(f"busy-{gpu}", "x"):  # fails if another trial has this GPU
+    Path(f"started-{trial}").touch()
+while not Path(f"started-{trial + trial % 2}").exists():  # the first two, and the last two, run at once
+    time.sleep(0.05)
+os.remove(f"busy-{gpu}")
+print(f"step 1 auc {gpu}", flush=True)
+"""
+
+
+def test_gpus_are_shared_out_over_all_trials_so_that_no_two_have_the_same_at_once(yard: Yard) -> None:
+    write(yard, over={"trial": [1, 2, 3, 4]})
+    yard.job(ON_A_GPU, run=["python", "task.py"], gpu=1, worker={"cpu": 0.1})
+    done = yard.tfyard("sweep", "sweep.yaml", CUDA_VISIBLE_DEVICES="2,3")
+    assert done.returncode == 0, done.stdout
+    assert "4 trials, 2 at a time" in done.stdout
+    assert [trial["state"] for trial in trials(yard)] == ["Succeeded"] * 4
+    assert sorted({trial["objective"] for trial in trials(yard)}) == [2, 3]
+    refused = yard.tfyard("sweep", "sweep.yaml", "--parallel", "3", CUDA_VISIBLE_DEVICES="2,3")
+    assert "each trial requests 1 GPU, and this machine has 2, enough for 2" in refused.stderr
 
 
 def test_after_ctrl_c_a_resumed_sweep_runs_what_was_cut_off_and_nothing_twice(yard: Yard) -> None:
@@ -202,6 +270,14 @@ def test_after_ctrl_c_a_resumed_sweep_runs_what_was_cut_off_and_nothing_twice(ya
     kept = folder.load()
     assert kept is not None
     assert {number: run.name for number, run in folder.runs(kept.spec).items()} == last
+    again = next(number for number, attempt in attempts if attempt == 2)
+    shown = yard.tfyard("logs", f"s-00{again}", "--local")
+    assert shown.stdout.count("step 4 auc") == 1
+    first = attempts[again, 1]
+    assert shown.stderr == (
+        f"tfyard: s-00{again} means {last[again]}, the newest attempt at this trial; before it: {first}\n"
+    )
+    assert yard.tfyard("logs", first, "--local").stderr == ""
     assert yard.tfyard("delete", "s", "--local", "-y").returncode == 0
     assert runs(yard) == [], "earlier attempts, too"
 
@@ -406,12 +482,83 @@ def test_trials_that_are_worse_than_the_others_are_stopped_and_shown_as_pruned(y
     assert "step 1 auc" in yard.tfyard("logs", "s-005", "--local").stdout
 
 
+def test_a_sweep_whose_folder_somebody_removes_ends_its_trials_and_says_so(yard: Yard) -> None:
+    write(yard, parallel=2, env={"SECONDS": "60"})
+    process = yard.start("sweep", "sweep.yaml", "-q")
+    wait_until(lambda: sum(trial["state"] == "Running" for trial in trials(yard)) == 2, "two trials", 30)
+    shutil.rmtree(yard.folder / ".tfyard" / "sweeps")
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.strip()[:20], err.strip()[-11:]) == (
+        1,
+        "tfyard: the sweep s-",
+        "was deleted",
+    )
+    assert survivors(str(yard.folder)) == []
+
+
+def test_a_trial_whose_run_was_deleted_is_missing_and_the_others_are_shown(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01, 0.1]}, parallel=1)
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    assert yard.tfyard("sweep", "sweep.yaml", "-q").returncode == 0
+    assert yard.tfyard("delete", "s-001", "--local", "-y").returncode == 0
+    logs = yard.tfyard("logs", "s", "--local")
+    assert (logs.returncode, logs.stdout.count("trial-2/"), logs.stderr) == (0, 4, "")
+    assert yard.tfyard("delete", "s-002", "--local", "-y").returncode == 0
+    assert yard.tfyard("why", "s", "--local").stdout.endswith(" has succeeded: 2/2 done, best auc 0.975\n")
+
+
+def test_values_cannot_command_the_terminal(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01], "word": ["\x1b]0;title\x07"]})
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    done = yard.tfyard("sweep", "sweep.yaml")
+    commands = (
+        ("get", "--trials", "s", "--local"),
+        ("best", "s"),
+        ("describe", "s", "--local"),
+        ("get", "--local"),
+    )
+    shown = [done.stdout, *(yard.tfyard(*words).stdout for words in commands)]
+    assert not any("\x1b" in each or "\x07" in each for each in shown)
+    assert "^[]0;title" in shown[1]
+
+
+def test_a_sweep_whose_state_is_damaged_is_named_and_its_trials_are_runs(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01]})
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    assert yard.tfyard("sweep", "sweep.yaml", "-q").returncode == 0
+    (path,) = (yard.folder / ".tfyard" / "sweeps").glob("*/sweep.json")
+    path.write_bytes(path.read_bytes()[:100])
+    listed = yard.tfyard("get", "--local")
+    assert listed.returncode == 0
+    assert [line.split()[1] for line in listed.stdout.splitlines()[1:]] == ["Succeeded"]
+    assert listed.stderr.startswith(f"tfyard: the sweep {path.parent.name} is skipped: its state (")
+
+
+def test_a_sweep_is_alone_in_its_file(yard: Yard) -> None:
+    write(yard)
+    text = (yard.folder / "sweep.yaml").read_text()
+    yard.write("sweep.yaml", f"{text}\n---\n{text}")
+    for command in ("sweep", "run", "validate"):
+        refused = yard.tfyard(command, "sweep.yaml")
+        assert refused.returncode == 1
+        assert "sweep.yaml:3:1: error: the file has 2 documents, and a sweep is alone" in refused.stderr
+
+
 def test_tfyard_run_of_a_sweep_file_runs_the_sweep(yard: Yard) -> None:
     write(yard, over={"lr": [0.01]})
     yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
     done = yard.tfyard("run", "sweep.yaml")
     assert done.returncode == 0, done.stderr
     assert "best: s-001" in done.stdout
+
+
+def test_a_program_reads_a_sweep_line_by_line_and_its_end_in_the_words_of_describe(yard: Yard) -> None:
+    write(yard, over={"lr": [0.01]})
+    yard.job(TRAIN, run=["python", "task.py", "{lr}"], env={"BATCH": "1"})
+    done = yard.tfyard("sweep", "sweep.yaml", "-o", "json")
+    *events, end = map(json.loads, done.stdout.splitlines())
+    assert [event["event"] for event in events][:2] == ["change", "progress"]
+    assert end == json.loads(yard.tfyard("describe", "s", "--local", "-o", "json").stdout)
 
 
 def test_a_script_is_swept_by_options_alone(yard: Yard) -> None:
@@ -434,6 +581,25 @@ def test_a_script_is_swept_by_options_alone(yard: Yard) -> None:
     assert [trial["values"] for trial in trials(yard)] == [
         {"lr": lr, "batch": batch} for lr in (0.01, 0.1) for batch in (1, 2)
     ]
+
+
+def test_the_trials_of_a_script_write_to_folders_of_their_own_as_on_a_cluster(yard: Yard) -> None:
+    yard.write(
+        "train.py",
+        """import os, pathlib
+out = pathlib.Path(os.environ.get("TFYARD_OUT", "out"), "model")
+assert not out.exists(), "of another trial"
+out.write_text(os.environ["LR"])
+print("step 1 auc", os.environ["LR"])
+""",
+    )
+    options = ("train.py", "--over", "lr=0.1,0.2", "--objective", "max auc")
+    assert "/volumes/train-out/train-sweep-" in yard.tfyard("sweep", *options, "--dry-run").stdout
+    done = yard.tfyard("sweep", *options)
+    assert done.returncode == 0, done.stdout
+    assert "each trial has a folder of its own in /out: train-sweep-" in done.stdout
+    assert yard.tfyard("cp", "--local", "train-sweep:/out/model", "-").stdout == "0.2"
+    assert not (yard.folder / "out").exists()
 
 
 def test_several_mistakes_are_reported_before_anything_starts(yard: Yard) -> None:

@@ -13,15 +13,18 @@ from pathlib import Path
 import pytest
 
 import tfyard
+from tests.sdk.test_comparing import pandas
 from tfyard import aio
 from tfyard.local.sweeps import SweepFolder
 from tfyard.model.sweep import Choice, Objective, SweepSpec, SweepState, Trial
 from tfyard.sdk import card
 from tfyard.sdk.sweep_on_machine import SweepOnMachine
 
+__all__ = ["pandas"]
 TRAIN = """
 import os, time
 rate = float(os.environ["LR"])
+if "TFYARD_OUT" in os.environ: open(os.environ["TFYARD_OUT"] + "/rate", "w").write(str(rate))
 print(f"step 1 auc {1 - abs(rate - 0.5)}", flush=True)
 while os.path.exists("hold"): time.sleep(.05)
 """
@@ -45,8 +48,12 @@ def eventually(holds: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 @pytest.mark.processes
-def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(folder: Path) -> None:
+def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tfyard")
     sweep = tfyard.sweep("train.py", over={"lr": [0.1, 0.4]}, objective="max auc", parallel=2)
+    assert "lr is the variable LR of each trial: the job does not name {lr}" in caplog.text
     assert sweep.wait("2m") is sweep
     assert (sweep.status, sweep.exit_code) == ("Succeeded", 0)
     best = sweep.best
@@ -54,6 +61,7 @@ def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(folder: Path) 
     assert (best.number, best.values, best.objective, best.state) == (2, {"lr": 0.4}, 0.9, "Succeeded")
     assert [trial.values["lr"] for trial in sweep.trials] == [0.1, 0.4]
     assert [line.text for line in best.logs()] == ["step 1 auc 0.9"]
+    assert best.get("/out/rate").read_text() == "0.4"
     assert sorted((row["task"], row["auc"]) for row in sweep.metrics()) == [
         ("trial-1", 0.6),
         ("trial-2", 0.9),
@@ -83,6 +91,31 @@ def test_a_sweep_runs_beside_the_program_and_tells_its_best_trial(folder: Path) 
     assert asyncio.run(asked()) == ("Succeeded", {"lr": 0.4}, 2)
     sweep.delete()
     assert tfyard.runs() == []
+
+
+@pytest.mark.long
+def test_a_frame_of_pandas_has_a_row_for_each_trial_whatever_its_parameters_are_called(
+    pandas: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(pandas)])
+    spec = SweepSpec(
+        name="s",
+        over={"lr": Choice((0.1, 0.2)), "state": Choice(("raw",))},
+        objective=Objective("auc", is_max=True),
+        trials=2,
+    )
+    first = Trial(
+        number=1, values={"lr": 0.1, "state": "raw"}, state="Succeeded", objective=0.5, at=3, job="s-001"
+    )
+    second = Trial(number=2, values={"lr": 0.2, "state": "raw"})
+    kept = SweepFolder(folder / "s")
+    kept.path.mkdir()
+    kept.save(SweepState(spec=spec, created=datetime.now(UTC), trials=(first, second)))
+    frame = tfyard.Sweep(SweepOnMachine(kept)).frame()
+    columns = ["name", "state", "lr", "values.state", "auc", "step", "started", "ended", "message"]
+    assert [*frame.columns] == columns
+    assert [*frame.loc[1]][:6] == ["s-001", "Succeeded", 0.1, "raw", 0.5, 3]
+    assert [*frame["state"]] == ["Succeeded", "Stopped"]
 
 
 @pytest.mark.processes

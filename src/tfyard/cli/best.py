@@ -10,7 +10,8 @@ from tfyard.cli.output import print_json
 from tfyard.errors import NotPossible
 from tfyard.formats.sweepfile.filling import filled
 from tfyard.model.sweep import SweepState, Trial, value_text
-from tfyard.overview import sweep_text, table
+from tfyard.overview import sweep_answer, sweep_text, table
+from tfyard.overview.wording import harmless
 from tfyard.sdk.sweep_place import required_best
 
 
@@ -43,19 +44,14 @@ def command(name: str, output: str, **options: Any) -> None:
     if output == "jobfile":
         click.echo(_job_file(place.specs()[0].text, trial), nl=False)
     elif output == "json":
-        print_json(_plain(state, trial))
+        print_json({"objective": str(state.spec.objective), **sweep_answer.of_trial(state, trial)})
     else:
-        click.echo("\n".join(_lines(state, trial)))
+        click.echo("\n".join(map(harmless, _lines(state, trial))))
 
 
 def _job_file(spec: str, trial: Trial) -> str:
     (document,) = formats.read(spec.encode())
     return formats.dump(filled(formats.load(document), trial.values), "jobfile").text()
-
-
-def _plain(state: SweepState, trial: Trial) -> dict[str, Any]:
-    objective = {"objective": str(state.spec.objective), "value": trial.objective, "step": trial.at}
-    return {"trial": trial.number, "job": trial.job, **objective, "values": trial.values}
 
 
 def _lines(state: SweepState, trial: Trial) -> list[str]:

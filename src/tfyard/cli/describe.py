@@ -52,13 +52,23 @@ def command(
         _print_records(places, is_json=is_json, single=len(names) == 1)
         return
     if is_json:
-        output.print_answers([place.sweep() or place.view() for place in places], single=len(names) == 1)
+        output.print_answers([_answer(place) for place in places], single=len(names) == 1)
         return
     for at, place in enumerate(places):
         if at:
             click.echo("---" if spec else "")
         for line in _lines(place, spec, HelperOptions(image=helper_image) if code else None):
             click.echo(harmless(line))
+
+
+def _answer(place: Place) -> object:
+    state = place.sweep()
+    if state is None:
+        return place.view()
+    from tfyard.overview import sweep_answer  # 30 ms, which jobs do not need
+    from tfyard.sweeps.search import importances
+
+    return sweep_answer.described(place.name, place.namespace, state, importances(state))
 
 
 def _print_records(places: Sequence[Place], *, is_json: bool, single: bool) -> None:

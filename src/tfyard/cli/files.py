@@ -22,6 +22,7 @@ from tfyard.job_input.files import (
     read_bytes,
     read_documents,
     refuse_sweep,
+    require_alone,
     write_text,
 )
 from tfyard.model import Job
@@ -39,6 +40,7 @@ __all__ = [
     "read_documents",
     "read_jobs",
     "refuse_input",
+    "require_alone",
     "write_output",
     "write_text",
 ]

@@ -14,6 +14,7 @@ from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
 from tfyard.model.sweep import SweepState
 from tfyard.overview import job_table, jsonpath, sweep_text, table
+from tfyard.overview.wording import harmless
 from tfyard.sdk.place import Jobs, Listed, Place
 
 
@@ -181,7 +182,7 @@ def _trials_of(place: Place, options: Mapping[str, Any]) -> str:
     if state is None:
         raise NotPossible(f"{place.name} is a job: it has no trials")
     rows = sweep_text.trial_rows(state, datetime.now(UTC))
-    return "\n".join(table.lines(rows[1:] if options["no_headers"] else rows))
+    return "\n".join(map(harmless, table.lines(rows[1:] if options["no_headers"] else rows)))
 
 
 # --- --watch

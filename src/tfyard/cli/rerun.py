@@ -6,7 +6,9 @@ import click
 
 from tfyard.cli import acting, cluster, offers, output, target
 from tfyard.errors import NotPossible
+from tfyard.overview import sweep_text
 from tfyard.sdk.place import RerunOptions
+from tfyard.sdk.sweep_place import required_best
 
 
 @click.command("rerun", cls=acting.ActionCommand)
@@ -50,6 +52,9 @@ def command(
         sets=sets, env=env, name=new_name, is_exact=options.pop("is_exact"), is_best=options.pop("is_best")
     )
     place = target.to_change(name, options)
-    if changes.is_best and place.sweep() is None:
-        raise NotPossible(f"{place.name} is a job: only sweeps have a best trial")
+    if changes.is_best:
+        state = place.sweep()
+        if state is None:
+            raise NotPossible(f"{place.name} is a job: only sweeps have a best trial")
+        target.say(sweep_text.best(state, required_best(place.name, state)))
     acting.carry_out(place.rerun(changes), yes=yes, quiet=quiet, form=options["output"])

@@ -1,24 +1,21 @@
 """`tfyard run`: runs a job on this machine, as real processes."""
 
 import sys
-from shlex import join, quote
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from tfyard import formats
-from tfyard.cli import job_input, problems
+from tfyard.cli import job_input, problems, processes
 from tfyard.errors import Usage
 from tfyard.formats.writing import SCHEMA_LINE
 from tfyard.job_input import files, script
 from tfyard.job_input.files import SweepGiven
 from tfyard.local.settings import RunOptions
-from tfyard.model import TENSORFLOW_CONTAINER
 from tfyard.node import launch
 
 if TYPE_CHECKING:
-    from tfyard.local.commands import Planned
     from tfyard.local.prepared import PreparedRun
 
 
@@ -105,13 +102,14 @@ _OF_ONE_JOB = ("name", "save", "tensorboard", "notebook", "kill", "attach")
 
 
 def _sweep(sweep: SweepGiven, asked: RunOptions, output: str, *, quiet: bool, dry_run: bool) -> int:
-    from tfyard.cli.screen.sweep import drive
+    from tfyard.cli.screen.sweep import drive, rehearse
     from tfyard.job_input.sweeps import of_file
 
-    if dry_run:
-        raise Usage(f"--dry-run prints the processes of one job: {of_file(sweep).job}, for example")
     if wrong := next((name for name in _OF_ONE_JOB if getattr(asked, name) not in (None, False, ())), None):
         raise Usage(f"--{wrong} is for one job; `tfyard sweep` has the options of sweep files")
+    if dry_run:
+        rehearse(of_file(sweep), asked, output)
+        return 0
     return drive(of_file(sweep), asked, output, quiet=quiet)
 
 
@@ -140,22 +138,9 @@ def _print_commands(prepared: "PreparedRun", output: str) -> None:
     """Print the processes that would be started: directory, own environment, mounts, command."""
     from tfyard.local.commands import planned  # imports what `prepare` does
 
-    processes = planned(prepared)
+    started = planned(prepared)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(processes)).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(started)).decode())
         return
     click.echo(f"python is {prepared.python}")
-    for process in processes:
-        _print_process(process)
-
-
-def _print_process(process: "Planned") -> None:
-    kind = "init container" if process.is_init else "container"
-    is_main = process.container == TENSORFLOW_CONTAINER
-    click.echo(f"{process.task}:" if is_main else f"{process.task}, {kind} {process.container}:")
-    for path, directory in process.mounts.items():
-        click.echo(f"  # {path} is {directory}")
-    click.echo(f"  cd {quote(process.directory)}")
-    for name, value in process.env.items():
-        click.echo(f"  {name}={quote(value)}")
-    click.echo(f"  {join(process.command)}")
+    processes.print_text(started)

@@ -44,6 +44,8 @@ def prepared(given: SweepGiven, submission: Submission, namespace: str) -> Prepa
 
 def print_manifests(sweep: PreparedSweep, form: str) -> None:
     """The job of all trials, with the names of the parameters in braces, and what it needs."""
+    for note in sweep.prepared.notes:
+        target.say(note)
     manifests = offline(sweep.prepared)
     if form == "json":
         output.print_objects(output.OutputForm(form), manifests, single=False)

@@ -52,9 +52,12 @@ _HELP = {
 @click.option(
     "--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, epoch, epochs, others."
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would be done, and the processes of the first trial."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print only the result.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON.")
-def command(quiet: bool, output: str, **options: Any) -> None:
+def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     """Run a job many times on this machine, each time with other values, and say which were best.
 
     FILE is a sweep file, or a job file, TFJob or Python script with --over and --objective. `{lr}` in the
@@ -72,7 +75,11 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     """
     own = SweepOptions(**{name: options.pop(name) for name in _OWN})
     asked = RunOptions(**job_input.with_target({**options, "name": None, "deadline": None}))
-    sys.exit(screen.drive(given(asked, own), asked, output, quiet=quiet))
+    sweep = given(asked, own)
+    if dry_run:
+        screen.rehearse(sweep, asked, output)
+    else:
+        sys.exit(screen.drive(sweep, asked, output, quiet=quiet))
 
 
 for parameter in command.params:

@@ -70,6 +70,7 @@ def _read(name: str, shown: str) -> list[formats.Document]:
     if not documents:
         fix = "`tfyard init` writes a job file to start from"
         raise Invalid([Problem((), "the file is empty", fix)], (), shown)
+    files.require_alone(documents, name)
     return documents
 
 

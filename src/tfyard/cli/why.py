@@ -9,6 +9,7 @@ import click
 from msgspec import to_builtins
 
 from tfyard.cli import cluster, interrupts, output, several
+from tfyard.errors import NotPossible
 from tfyard.overview import sweep_why
 from tfyard.overview.why import Answer, explain
 from tfyard.overview.why_text import lines
@@ -73,8 +74,11 @@ def _answer(place: Place, now: datetime) -> Answer:
     state = place.sweep()
     if state is None:
         return explain(place.evidence(), now)
-    has_started = any(trial.job for trial in state.trials)
-    return sweep_why.explain(place.name, state, explain(place.evidence(), now) if has_started else None)
+    try:
+        trial = explain(place.evidence(), now)
+    except NotPossible:  # no trial has a job
+        trial = None
+    return sweep_why.explain(place.name, state, trial)
 
 
 def _stacks(place: Place) -> "list[ProgramStacks]":

@@ -216,7 +216,11 @@ async def install_operator(client: Client) -> None:
 
 
 def drivers() -> Manifest:
-    """The binding by which sweeps are driven in all namespaces. Elsewhere, administrators bind the role. Pure."""
+    """The binding by which sweeps are driven in all namespaces. Elsewhere, administrators bind the role. Pure.
+
+    No subject means the ServiceAccount of one name in each namespace, so all ServiceAccounts are bound. A binding
+    per namespace needs something that watches namespaces, and a sweep that comes before it is refused. It would
+    protect nothing: the pods of this cluster are processes of one user of this machine."""
     return {
         "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRoleBinding",

@@ -183,7 +183,15 @@ class SweepGiven(Usage):
 
 
 def refuse_sweep(documents: list[formats.Document], name: str) -> None:
-    """Raises SweepGiven if a sweep file is among the documents."""
-    sweep = next((document for document in documents if formats.is_sweep(document.data)), None)
-    if sweep is not None:
-        raise SweepGiven(sweep, name)
+    """Raises SweepGiven if it is a sweep file."""
+    require_alone(documents, name)
+    if documents and formats.is_sweep(documents[0].data):
+        raise SweepGiven(documents[0], name)
+
+
+def require_alone(documents: list[formats.Document], name: str) -> None:
+    """Raises Invalid if a sweep is not alone in its file: which of them is run would be a guess."""
+    if len(documents) > 1 and any(formats.is_sweep(document.data) for document in documents):
+        text = f"the file has {len(documents)} documents, and a sweep is alone in its file"
+        problem = Problem((), text, "put each into a file of its own; `job` names that of the job")
+        raise Invalid(locate((problem,), documents[1]), documents[1], display_name(name))

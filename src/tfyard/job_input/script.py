@@ -12,6 +12,9 @@ from tfyard.model.names import DEFAULT_IMAGE
 
 from .options import JobOptions
 
+OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
+"""Mount path of a script's volume for outputs, the variable with this path, and the size of its claim."""
+
 
 def words(options: JobOptions) -> Manifest:
     """The job file for a run on this machine: in the caller's working directory, as with `python SCRIPT`."""
@@ -36,6 +39,12 @@ def portable_words(options: JobOptions, folder: Path) -> Manifest:
     fields, code = words(options), os.path.relpath(Path.cwd(), folder)
     del fields["workdir"]
     return {"name": fields["name"], "image": fields["image"], "code": code, **fields}
+
+
+def with_output(fields: Manifest) -> Manifest:
+    """The job file with a volume for outputs, as on a cluster, and for the trials of a sweep."""
+    claim = {"claim": f"{fields['name']}-out", "size": OUT_SIZE, "at": OUT}
+    return {**fields, "volumes": {"out": claim}, "env": {OUT_VARIABLE: OUT, **fields.get("env", {})}}
 
 
 def load(fields: Manifest) -> Job:

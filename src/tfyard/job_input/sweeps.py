@@ -152,7 +152,8 @@ def _of_words(data: dict[str, Any]) -> sweepfile.SweepDocument:
 
 
 def _as_option(problem: Problem) -> str:
-    first, *rest = map(str, problem.path)
-    option = {"retryTrials": "retry-trials"}.get(first, first)
-    text = f"--{option}{''.join(f' {step}' for step in rest)}: {problem.message}"
+    first, *rest = problem.path
+    option = {"retryTrials": "retry-trials"}.get(str(first), first)
+    place = "".join(f"[{step}]" if isinstance(step, int) else f" {step}" for step in rest)
+    text = f"--{option}{place}: {problem.message}"
     return f"{text}; {problem.fix}" if problem.fix else text

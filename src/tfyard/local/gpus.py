@@ -39,7 +39,7 @@ def share(job: Job, devices: Sequence[str], *, sharing: bool = False) -> Shares:
         return _spread(list(counts), devices)
     total = sum(counts.values())
     if total > len(devices) and not sharing:
-        text = f"{job.name} requests {_gpus(total)}, and this machine has {len(devices)}"
+        text = f"{job.name} requests {counted(total)}, and this machine has {len(devices)}"
         raise Usage(f"{text}; --share-gpus lets tasks share them")
     return _deal(counts, devices)
 
@@ -112,5 +112,5 @@ def _names(tasks: list[str]) -> str:
     return ", ".join(tasks[:NAMED_TASKS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _gpus(count: int) -> str:
+def counted(count: int) -> str:
     return "1 GPU" if count == 1 else f"{count} GPUs"

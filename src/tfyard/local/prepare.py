@@ -115,7 +115,9 @@ def _with_container(role: Role, changed: Manifest) -> Role:
 
 def _load(asked: RunOptions) -> "tuple[Loaded, ClusterConfig | None]":
     if asked.is_script:
-        return Loaded(job=script.load(script.words(asked)), file=asked.job_file), None
+        words = script.words(asked)
+        words = script.with_output(words) if asked.makes_output else words
+        return Loaded(job=script.load(words), file=asked.job_file), None
     documents = files.read_documents(asked.target)
     if len(documents) == 1 and formats.is_config(documents[0].data):
         from tfyard.local import cluster_config  # 25 ms with render/, and most files are jobs

@@ -39,6 +39,9 @@ class RunOptions(JobOptions, frozen=True, kw_only=True):
     sources: dict[str, str] = field(default_factory=dict)
     """Name -> text of programs that are in no file of the user, such as a notebook's cell. The run keeps them in
     its directory, in the folder that the variable TFYARD_SOURCE names."""
+    makes_output: bool = False
+    """A script gets a volume for its outputs, as on a cluster: the trials of a sweep would overwrite what others
+    write to its folder, or go on from that."""
     trial: TrialOf | None = None
     """The run is a trial of a sweep: the job gets these values, and its own folder in the volumes."""
     values: Values = field(default_factory=dict)

@@ -20,11 +20,12 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import SWEEPS, RunDirectory
-from tfyard.errors import NotPossible, TfyardError, Usage
+from tfyard.errors import NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.formats.sweepfile import fitting
 from tfyard.local import gpus, options_file
 from tfyard.local.machine import memory
 from tfyard.local.prepare import prepare
+from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
 from tfyard.local.shortfalls import memory_limit
 from tfyard.model import PS, Job, tensorflow_container
@@ -58,8 +59,15 @@ class SweepFolder:
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
 
+    @property
+    def is_corrupt(self) -> bool:
+        return (self.path / STATE).exists() and self.load() is None
+
     def save(self, state: SweepState) -> None:
-        run_directory.replace_file(self.path / STATE, msgspec.json.encode(state).decode())
+        try:
+            run_directory.replace_file(self.path / STATE, msgspec.json.encode(state).decode())
+        except FileNotFoundError:
+            raise NoSuchJob(f"the sweep {self.name} was deleted") from None
 
     @property
     def is_driven(self) -> bool:
@@ -121,19 +129,28 @@ class SweepFolder:
 def make(
     spec: SweepSpec, asked: RunOptions, now: datetime, home: Path, check: Callable[[Job], object]
 ) -> tuple[SweepFolder, SweepSpec, Job]:
-    """The folder of a new sweep, and its job. Everything that can be wrong is checked before it is made; `check`
-    raises for what else is."""
-    prepared = prepare(asked)
-    try:
-        spec = fitting.named(spec, prepared.job)
-        fitting.check(spec, prepared.job)
-        check(prepared.job)
-        folder = _new(home, f"{spec.name}-{now.astimezone():%Y%m%d-%H%M%S}")
-        (folder.path / "job.yaml").write_text(formats.dump(prepared.job, "jobfile").text())
-        run_directory.replace_file(folder.path / options_file.NAME, options_file.text(prepared), 0o600)
-    finally:
-        prepared.ports.release()
+    """The folder of a new sweep, and its job. Everything that can be wrong is checked before it is made."""
+    spec, prepared = checked(spec, asked, check)
+    folder = _new(home, folder_name(spec, now))
+    (folder.path / "job.yaml").write_text(formats.dump(prepared.job, "jobfile").text())
+    run_directory.replace_file(folder.path / options_file.NAME, options_file.text(prepared), 0o600)
     return folder, spec, prepared.job
+
+
+def checked(
+    spec: SweepSpec, asked: RunOptions, check: Callable[[Job], object]
+) -> tuple[SweepSpec, PreparedRun]:
+    """The sweep with its name, and its job. `check` raises for what else is wrong."""
+    prepared = prepare(replace(asked, makes_output=asked.is_script))
+    prepared.ports.release()  # each trial takes its own
+    spec = fitting.named(spec, prepared.job)
+    fitting.check(spec, prepared.job)
+    check(prepared.job)
+    return spec, prepared
+
+
+def folder_name(spec: SweepSpec, now: datetime) -> str:
+    return f"{spec.name}-{now.astimezone():%Y%m%d-%H%M%S}"
 
 
 def _new(home: Path, stem: str) -> SweepFolder:
@@ -149,10 +166,16 @@ def _new(home: Path, stem: str) -> SweepFolder:
     raise Usage(f"too many sweeps named {stem}")
 
 
-def all_sweeps(home: Path) -> list[tuple[SweepFolder, SweepState]]:
-    """The newest first."""
-    folders = map(SweepFolder, (home / SWEEPS).iterdir() if (home / SWEEPS).is_dir() else ())
-    found = [(folder, state) for folder in folders if (state := folder.load()) is not None]
+def all_sweeps(
+    home: Path, say: Callable[[str], None] = lambda _text: None
+) -> list[tuple[SweepFolder, SweepState]]:
+    """The newest first; `say` names those whose state is corrupt."""
+    found = list[tuple[SweepFolder, SweepState]]()
+    for folder in map(SweepFolder, (home / SWEEPS).iterdir() if (home / SWEEPS).is_dir() else ()):
+        if (state := folder.load()) is not None:
+            found.append((folder, state))
+        elif folder.is_corrupt:
+            say(f"the sweep {folder.name} is skipped: its state ({folder.path / STATE}) is corrupt")
     return sorted(found, key=lambda each: each[1].created, reverse=True)
 
 
@@ -197,7 +220,7 @@ def slots(job: Job, asked: int | None, *, sharing: bool = False) -> list[Slot]:
             if most
             else f"this machine has {len(devices)}"
         )
-        raise Usage(f"parallel {asked}: each trial requests {requested} GPUs, and {fits}")
+        raise Usage(f"parallel {asked}: each trial requests {gpus.counted(requested)}, and {fits}")
     count = asked or that_fit(job, len(os.sched_getaffinity(0)), memory(), devices)
     return [_slot(number, count, devices) for number in range(count)]
 

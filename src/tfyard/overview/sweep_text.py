@@ -161,7 +161,7 @@ def searched(spec: SweepSpec) -> str:
     """`by tpe, over lr, batch`: how values are chosen."""
     size = grid_size(spec.over)
     parts = [f"by {spec.sampler}", f"over {', '.join(spec.over)}"]
-    parts += [f"{size:,} combinations"] if size else []
+    parts += [f"{size:,} combination{'s'[: size != 1]}"] if size else []
     parts += [f"pruned by {spec.prune}"] if spec.prune != "none" else []
     return ", ".join(parts)
 
@@ -194,13 +194,18 @@ def _change(state: SweepState, trial: Trial, *, is_best: bool) -> str:
     return ""
 
 
+def best(state: SweepState, trial: Trial) -> str:
+    name = trial_name(state.spec.name, trial.number)
+    return f"best: {name}, {objective(state, trial)}: {values_text(trial.values)}"
+
+
 def summary(state: SweepState) -> Iterator[str]:
     """The end of a sweep, with what can be done next."""
     name = state.spec.name
     yield f"{name}: {state.phase}: {progress(state)}" + (f"; {state.message}" if state.message else "")
-    if best := state.best:
-        yield f"best: {trial_name(name, best.number)}, {objective(state, best)}: {values_text(best.values)}"
+    if state.best:
+        yield best(state, state.best)
     if state.phase == "Stopped":
         yield f"`tfyard resume {name}` goes on with it"
-    elif best:
+    elif state.best:
         yield f"`tfyard describe {name}` shows all trials; `tfyard rerun {name} --best` trains the best again"

@@ -136,6 +136,8 @@ def _drive(order: SweepOrder, program: int) -> int:
     """Drives the sweep to its end, or until the program has ended; then it can be resumed."""
     logging.getLogger("tfyard").addHandler(logging.NullHandler())  # what trials say is in their own records
     driven = _driven(order)
+    for note in driven.notes:
+        _tell(Told("info", note))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, _interrupt)

@@ -3,7 +3,7 @@
 A name is searched in the cluster, if one is configured, and among the runs of this folder; a TFJob takes
 precedence. `@latest` is the newest of both. `run/NAME` and `tfjob.kubeflow.org/NAME`, as `tfyard get -o name`
 prints them, are unambiguous. The beginning of a run's name is enough to read, if it fits one job; to change a job,
-its whole name is needed.
+its whole name is needed. The name of a trial that runs again means its newest attempt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfyard.errors import NoSuchJob, TfyardError
 from tfyard.kube import Forbidden
 from tfyard.model.names import LATEST
 from tfyard.remote import jobs
-from tfyard.remote.sweeps import store
+from tfyard.remote.sweeps import attempts, store
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.on_machine import OnMachine, all_runs, has_runs, has_sweeps, home
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.kube.sync import SyncClient
     from tfyard.overview.record import RunRecord
+    from tfyard.remote.jobs import Found
     from tfyard.sdk.place import Place, Say
 
     RecordedRun = tuple[RunDirectory, RunRecord]
@@ -59,7 +60,7 @@ def find(name: str, search: Search) -> Place:
     if kind == "sweep" and search.connect is not None:
         return _sweep_of_cluster(short_name, search, search.connect())
     if kind.partition(".")[0] in ("tfjob", "tfjobs") and search.connect is not None:
-        return _job_called(short_name, search, search.connect())
+        return _job_called(short_name, search, search.connect(), is_exact=True)
     if search.connect is None:
         return _local(name, search)
     if name == LATEST:
@@ -68,7 +69,7 @@ def find(name: str, search: Search) -> Place:
     try:
         job = _job_or_sweep(name, search, search.connect())
     except TfyardError as problem:
-        return _instead(run, problem, search)
+        return _instead(name, run, problem, search)
     if run is not None:
         means = f"{search.local_words} means the run {run[1].name}"
         search.say(f"{job.title} is in the namespace {job.namespace}; {means}")
@@ -114,9 +115,12 @@ def _job_or_sweep(name: str, search: Search, client: SyncClient) -> Place:
             raise problem from None
 
 
-def _job_called(name: str, search: Search, client: SyncClient) -> OnCluster:
+def _job_called(name: str, search: Search, client: SyncClient, *, is_exact: bool = False) -> OnCluster:
+    """`is_exact`: of a trial that runs again, the attempt of this name is meant."""
     try:
         job = jobs.find(client, client.access.namespace, name)
+        if not is_exact:
+            job = _newest_attempt(client, job, search.say)
     except BaseException:
         client.close()
         raise
@@ -126,13 +130,38 @@ def _job_called(name: str, search: Search, client: SyncClient) -> OnCluster:
     return OnCluster(client.access, job, search.say)
 
 
-def _instead(run: RecordedRun | None, problem: TfyardError, search: Search) -> Place:
+def _newest_attempt(client: SyncClient, job: Found, say: Say) -> Found:
+    """The first attempt at a trial has the name of the trial; of several, the newest one is meant by it."""
+    *earlier, newest = attempts.of_trial(client, job)
+    if earlier:
+        others = ", ".join([f"tfjob/{job.name}", *(each.name for each in earlier[1:])])
+        say(_means(job.name, newest.name, others))
+    return newest
+
+
+def _means(trial: str, newest: str, earlier: str) -> str:
+    return f"{trial} means {newest}, the newest attempt at this trial; before it: {earlier}"
+
+
+def _instead(name: str, run: RecordedRun | None, problem: TfyardError, search: Search) -> Place:
     """The run of this name, if the cluster cannot be asked or has no such job."""
     if run is None:
         raise problem
     if not isinstance(problem, NoSuchJob):
         search.say(f"{problem}; this is the run {run[1].name} of this machine")
-    return OnMachine(run[0], asks_again=search.asks_again)
+    return _run_place(name, run, search)
+
+
+def _run_place(name: str, found: RecordedRun, search: Search) -> OnMachine:
+    """The run. Of the runs of a trial, its name means the newest, as that of any job."""
+    run, record = found
+    if record.trial and record.trial.attempt > 1 and name == record.job:
+        from tfyard.backends.local.run_names import runs_of
+
+        before = next(runs_of(record.job, Path(home()), before=run.name), None)
+        if before is not None:
+            search.say(_means(name, run.name, before.name))
+    return OnMachine(run, asks_again=search.asks_again)
 
 
 def _local(name: str, search: Search) -> Place:
@@ -144,8 +173,7 @@ def _local(name: str, search: Search) -> Place:
             raise NoSuchJob("there are no runs here; `tfyard run FILE` starts one")
         return _newest_place(newest, search)
     try:
-        run, _ = runs.find(name, Path(home()), search.say, whole=search.is_whole)
-        return OnMachine(run, asks_again=search.asks_again)
+        return _run_place(name, runs.find(name, Path(home()), search.say, whole=search.is_whole), search)
     except NoSuchJob as problem:
         if not search.is_whole and (sweep := _sweep_called("sweep", name, search, is_required=False)):
             return sweep
@@ -159,7 +187,7 @@ def _latest(search: Search, connect: Callable[[], SyncClient]) -> Place:
         with connect() as client:  # a closed client can be used again
             rows = jobs.summaries(client, jobs.Scope(client.access.namespace))
     except TfyardError as problem:
-        return _instead(run, problem, search)
+        return _instead(LATEST, run, problem, search)
     row = max(rows, key=lambda row: row.job.created, default=None)
     if run is not None and (row is None or run[1].started > row.job.created):
         return _newest_place(run, search)

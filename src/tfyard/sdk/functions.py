@@ -20,14 +20,7 @@ from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 from tfyard.local.settings import RunOptions
 from tfyard.model.names import LATEST
-from tfyard.remote.submitting.prepare import (
-    OUT,
-    OUT_SIZE,
-    OUT_VARIABLE,
-    PreparedSubmission,
-    Submission,
-    prepare,
-)
+from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, prepare
 from tfyard.remote.submitting.submission import CannotSubmit, submit_prepared
 from tfyard.sdk import comparing, finding, starting, threads
 from tfyard.sdk.comparing import RunComparison
@@ -105,11 +98,20 @@ def sweep(
         share_gpus=words.get("share_gpus", False),
         name=None,
     )
-    started = starting.start(StartSweep(spec, settings), described.source.text)
+    started = starting.start(StartSweep(spec, settings), _text_for_trials(described.source))
     from tfyard.local.sweeps import SweepFolder  # 30 ms with the next, which runs do not need
     from tfyard.sdk.sweep_on_machine import SweepOnMachine
 
     return Sweep(SweepOnMachine(SweepFolder(started.path)))
+
+
+def _text_for_trials(source: Source) -> str:
+    """The job file. A script gets a volume at /out, in which each trial has a folder of its own."""
+    if not source.script or not source.text:
+        return source.text
+    (document,) = formats.read(source.text)
+    has_own = "volumes" in document.data
+    return source.text if has_own else formats.to_yaml(script.with_output(document.data))
 
 
 def submit(
@@ -241,8 +243,7 @@ def _words(source: Source) -> Manifest:
         code = words["code"] if isinstance(words["code"], dict) else {}
         words["code"] = {**code, "path": os.path.abspath(job.code.source)}  # noqa: PTH100
     if source.script and "volumes" not in words:
-        words["volumes"] = {"out": {"claim": f"{words['name']}-out", "size": OUT_SIZE, "at": OUT}}
-        words["env"] = {OUT_VARIABLE: OUT, **words.get("env", {})}
+        words = script.with_output(words)
     return words
 
 

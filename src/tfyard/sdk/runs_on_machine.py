@@ -32,7 +32,7 @@ class RunsOnMachine:
 
     def rows(self) -> list[Listed]:
         """A sweep is one row, instead of a row for each of its trials."""
-        sweeps = _sweep_places()
+        sweeps = _sweep_places(self._say_once)
         rows = [_row(run, record) for run, record in all_runs(self._say_once) if not _is_in(record, sweeps)]
         return sorted([*map(_sweep_row, sweeps.values()), *rows], key=lambda row: row.job.name)
 
@@ -80,14 +80,14 @@ def _sweep_row(place: SweepOnMachine) -> Listed:
     return Listed(place.title, place.summary(), state.phase != "Running", state)
 
 
-def _sweep_places() -> dict[str, SweepOnMachine]:
+def _sweep_places(say: Say = lambda _text: None) -> dict[str, SweepOnMachine]:
     """The sweeps of this folder by name."""
     if not has_sweeps():
         return {}
     from tfyard.local import sweeps
     from tfyard.sdk.sweep_on_machine import SweepOnMachine
 
-    return {folder.name: SweepOnMachine(folder) for folder, _ in sweeps.all_sweeps(Path(home()))}
+    return {folder.name: SweepOnMachine(folder) for folder, _ in sweeps.all_sweeps(Path(home()), say)}
 
 
 def _is_in(record: RunRecord, sweeps: Container[str]) -> bool:

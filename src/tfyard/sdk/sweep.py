@@ -9,8 +9,9 @@ from tfyard import formats
 from tfyard.errors import Invalid, NoSuchJob, NotPossible
 from tfyard.formats import sweepfile
 from tfyard.job_input import files
+from tfyard.job_input.files import SweepGiven
 from tfyard.model import Manifest
-from tfyard.model.sweep import SweepSpec, SweepState, Trial, Values
+from tfyard.model.sweep import SweepSpec, Trial, Values
 from tfyard.overview import sweep_text, sweep_why
 from tfyard.overview.why import explain
 from tfyard.sdk.job import Job, check_name, scalar, sets
@@ -78,15 +79,15 @@ class Sweep(Run):
         return found
 
     def frame(self) -> Any:
-        """All trials as a frame of pandas: their values, state, objective and times."""
+        """All trials as a frame of pandas: their values, state, objective and times. A parameter that is called as
+        another column, such as state, is `values.state`."""
         try:
             import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
         except ImportError:
             raise NotPossible("a frame needs pandas: `pip install pandas`") from None
         state = self._whole.sweep()
-        rows = [_row(state, trial) for trial in state.trials]
-        columns = ["number", "name", "state", *state.spec.over, state.spec.objective.metric, *_MORE]
-        return pandas.DataFrame(rows, columns=columns).set_index("number")
+        rows = [_row(state.spec, trial) for trial in state.trials]
+        return pandas.DataFrame(rows, columns=_columns(state.spec)).set_index("number")
 
     def describe(self) -> str:
         """The output of `tfyard describe`."""
@@ -98,8 +99,10 @@ class Sweep(Run):
     def why(self) -> Why:
         """Why the sweep has failed, with the cause of the trial that says most."""
         state, now = self._whole.sweep(), datetime.now(UTC)
-        has_started = any(trial.job for trial in state.trials)
-        trial = explain(self._place.evidence(), now) if has_started else None
+        try:
+            trial = explain(self._place.evidence(), now)
+        except NotPossible:  # no trial has a job
+            trial = None
         return told(sweep_why.explain(self.name, state, trial), now)
 
     def resume(self) -> "Sweep":
@@ -126,13 +129,20 @@ class Sweep(Run):
         return f"<Sweep {self.name} {place}>"
 
 
-_MORE = ("at", "started", "ended", "message")
+_FIRST, _LAST = ("number", "name", "state"), ("step", "started", "ended", "message")
 
 
-def _row(state: SweepState, trial: Trial) -> dict[str, Any]:
-    known = {"number": trial.number, "name": trial.job, "state": trial.state}
-    judged = {state.spec.objective.metric: trial.objective}
-    return {**known, **trial.values, **judged, **{name: getattr(trial, name) for name in _MORE}}
+def _columns(spec: SweepSpec) -> list[str]:
+    taken = {*_FIRST, spec.objective.metric, *_LAST}
+    values = (f"values.{name}" if name in taken else name for name in spec.over)
+    return [*_FIRST, *values, spec.objective.metric, *_LAST]
+
+
+def _row(spec: SweepSpec, trial: Trial) -> list[Any]:
+    """The cells, in the order of the columns."""
+    values = [trial.values[name] for name in spec.over]
+    last = (trial.objective, trial.at, trial.started, trial.ended, trial.message)
+    return [trial.number, trial.job, trial.state, *values, *last]
 
 
 def of_place(place: Place) -> Run:
@@ -183,7 +193,11 @@ def _sweep_file(path: str) -> formats.Document | None:
     """The document of a sweep file; None: it is a job."""
     if path.endswith(".py"):
         return None
-    return next((each for each in files.read_documents(path) if formats.is_sweep(each.data)), None)
+    try:
+        files.refuse_sweep(files.read_documents(path), path)
+    except SweepGiven as given:
+        return given.document
+    return None
 
 
 def _spec(words: Manifest) -> SweepSpec:

@@ -132,6 +132,10 @@ class SweepOnCluster(SweepPlace):
             now = datetime.now(UTC)
             state = sweep.state(now)
         if state.phase == "Running":
+            if sweep.is_asked_to_stop:
+                raise NotPossible(
+                    f"{self.name} is about to stop; `tfyard resume` goes on when it has stopped"
+                )
             left = duration((sweep.driven_until - now).total_seconds())
             gone = f"if that is gone, `tfyard resume {self.name}` goes on in {left}"
             raise NotPossible(f"{self.name} is running, driven by {store.told(sweep.driver)}; {gone}")

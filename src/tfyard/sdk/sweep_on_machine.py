@@ -8,19 +8,32 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.backends.local.run_directory import STATUS, RunDirectory
 from tfyard.errors import NoSuchJob, NotPossible
-from tfyard.formats.sweepfile import filling
+from tfyard.formats.sweepfile.filling import as_trial
 from tfyard.local import runs, sweeps
+from tfyard.local.commands import Planned, planned
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import RunOptions
 from tfyard.local.sweeps import Slot, SweepFolder, slots
 from tfyard.model import Job
-from tfyard.model.sweep import TRIAL_ACTIVE, TRIAL_DONE, Objective, SweepSpec, SweepState, Trial
+from tfyard.model.sweep import (
+    TRIAL_ACTIVE,
+    TRIAL_DONE,
+    Objective,
+    SweepSpec,
+    SweepState,
+    Trial,
+    TrialOf,
+    Values,
+    trial_name,
+)
 from tfyard.overview.record import RunRecord
+from tfyard.overview.sweep_notes import notes
 from tfyard.overview.why import explain
 from tfyard.sdk import starting
 from tfyard.sdk.messages import ResumeSweep, StartRun
@@ -144,8 +157,8 @@ class DriveOnMachine:
         self.state, self.parallel = state, len(places)
         self.left = f"the sweep was stopped; `tfyard resume {folder.name}` goes on"
         self._folder, self._slots = folder, places
-        self.variables: Mapping[str, str] = {}
-        """Parameters that the job does not name -> the variables in which programs find them."""
+        self.notes: tuple[str, ...] = ()
+        """What is said before it starts."""
 
     def run(self, watch: Watch) -> SweepState:
         with self._folder.driving():
@@ -177,8 +190,33 @@ def new(spec: SweepSpec, asked: RunOptions, now: datetime) -> DriveOnMachine:
     state = begun(spec, now)
     folder.save(state)
     driven = DriveOnMachine(folder, state, _slots(spec, asked, job), sweeps.prune(folder.home))
-    driven.variables = filling.variables(job, spec.over)
+    driven.notes = tuple(notes(spec, job))
     return driven
+
+
+class RehearsedSweep(Struct, frozen=True, kw_only=True):
+    """What a sweep would do."""
+
+    spec: SweepSpec
+    parallel: int
+    notes: tuple[str, ...]
+    values: Values
+    """Those of the first trial; if they are chosen by chance, of one that might be the first."""
+    first: list[Planned]
+    """The processes of the first trial."""
+
+
+def rehearsed(spec: SweepSpec, asked: RunOptions, now: datetime) -> RehearsedSweep:
+    """Everything is checked, and nothing is made."""
+    chosen = search(spec)
+    spec, prepared = sweeps.checked(spec, asked, partial(_slots, spec, asked))
+    values, places = chosen.values(1, ()), _slots(spec, asked, prepared.job)
+    of = TrialOf(sweep=sweeps.folder_name(spec, now), number=1, values=values)
+    first = replace(as_trial(prepared.job, of), name=trial_name(spec.name, 1))
+    with _environment(places[0]):
+        processes = planned(replace(prepared, job=first))
+    said = tuple(notes(spec, prepared.job))
+    return RehearsedSweep(spec=spec, parallel=len(places), notes=said, values=values, first=processes)
 
 
 def continued(folder: SweepFolder) -> DriveOnMachine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,7 +15,7 @@ from tfyard.errors import NoSuchJob, NotPossible, TfyardError
 from tfyard.formats import sweepfile
 from tfyard.logs.lines import Lines, Said
 from tfyard.model.sweep import SweepState, Trial, trial_name
-from tfyard.overview import sweep_text
+from tfyard.overview import sweep_answer, sweep_text
 from tfyard.overview.metrics import Point
 from tfyard.sdk.place import SpecText
 
@@ -68,11 +68,16 @@ class SweepPlace(ABC):
     # --- questions
 
     def trials(self) -> list[Place]:
-        places: list[Place] = []
-        for trial in sweep_text.ranked(self.sweep()):
-            with suppress(NoSuchJob):
-                places.append(self.trial_place(trial))
-        return places
+        return [place for _, place in self._present(sweep_text.ranked(self.sweep()))]
+
+    def _present(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Place]]:
+        """Those of the trials that have a job which nobody has deleted."""
+        for trial in trials:
+            try:
+                place = self.trial_place(trial)
+            except NoSuchJob:
+                continue
+            yield trial, place
 
     @property
     def folder(self) -> Path | None:
@@ -85,11 +90,9 @@ class SweepPlace(ABC):
         state = self.sweep()
         metadata: Manifest = {"name": self.name, "creationTimestamp": to_builtins(state.created)}
         metadata |= {"namespace": self.namespace} if self.namespace else {}
-        told = to_builtins(state)
-        del told["spec"]
-        spec = sweepfile.words(replace(state.spec, name=self.name))
         head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata}
-        return {**head, "spec": spec, "status": {**told, "summary": sweep_text.progress(state)}}
+        status = {"phase": state.phase, **sweep_answer.status(state)}
+        return {**head, "spec": sweepfile.words(replace(state.spec, name=self.name)), "status": status}
 
     def specs(self) -> list[SpecText]:
         return [SpecText("given", self.job_file())]
@@ -137,17 +140,19 @@ class SweepPlace(ABC):
     def evidence(self) -> Evidence:
         """The evidence of the trial that says most about the whole: the first that failed, else one that runs."""
         order = ("Failed", "Running", "Planned", "Pruning", "Stopped", "Succeeded", "Pruned")
-        return self.trial_place(min(self._started(), key=lambda each: order.index(each.state))).evidence()
+        first = sorted(self.sweep().trials, key=lambda trial: order.index(trial.state))
+        for _, place in self._present(first):
+            return place.evidence()
+        raise self._nothing_started()
 
     def missing_permissions(self) -> dict[str, str]:
         return {}
 
     def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
-        for trial in self.sweep().trials:
-            if trial.job and trial_label(trial) in wanted.tasks:
-                place = self.trial_place(trial)
-                own = place.logs(replace(wanted, tasks=tuple(place.tasks())))
-                yield from (of_trial(event, trial) for event in own)
+        trials = [trial for trial in self.sweep().trials if trial_label(trial) in wanted.tasks]
+        for trial, place in self._present(trials):
+            own = place.logs(replace(wanted, tasks=tuple(place.tasks())))
+            yield from (of_trial(event, trial) for event in own)
 
     async def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
         from tfyard.sdk.sweep_follow import follow  # 20 ms with asyncio
@@ -159,14 +164,13 @@ class SweepPlace(ABC):
         self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
     ) -> AbstractAsyncContextManager[list[Page]]:
         """One TensorBoard for all trials that have started."""
-        places = [self.trial_place(trial) for trial in self._started()]
+        places = [place for _, place in self._present(self.sweep().trials)]
+        if not places:
+            raise self._nothing_started()
         return places[0].tensorboard([*places[1:], *others], log_dir, helper, here)
 
-    def _started(self) -> list[Trial]:
-        started = [trial for trial in self.sweep().trials if trial.job]
-        if not started:
-            raise NotPossible(f"{self.name}: none of its trials has started yet")
-        return started
+    def _nothing_started(self) -> NotPossible:
+        return NotPossible(f"{self.name}: none of its trials has started yet, or their jobs were deleted")
 
     def rerun(self, changes: RerunOptions) -> Intent:
         state = self.sweep()

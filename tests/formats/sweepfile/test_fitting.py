@@ -48,6 +48,19 @@ def test_problems_of_both_files_are_shown_in_their_own_file(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize("written", ["{ l_r }", "{L-R}", "{ lr }", "{LR}"])
+def test_what_is_almost_a_placeholder_is_an_error_with_the_one_that_is_meant(
+    tmp_path: Path, written: str
+) -> None:
+    write(tmp_path, SWEEP.replace("path:", "way:").replace(', "a b"', ""), JOB.replace("{l_r}", written))
+    done = tfyard("validate", "sweep.yaml", cwd=tmp_path)
+    assert (
+        done.err.splitlines()[0]
+        == f"job.yaml:3:6: error: run: {written} in the job is no parameter of the sweep"
+    )
+    assert done.err.splitlines()[-1] == "  fix: did you mean {lr}?"
+
+
 def test_a_wrong_sweep_file_does_not_hide_what_is_wrong_in_its_job(tmp_path: Path) -> None:
     write(tmp_path, SWEEP.replace("max auc", "auc"), JOB.replace("worker", "wroker"))
     (tmp_path / "folder").mkdir()
@@ -110,17 +123,18 @@ def test_without_a_name_the_one_of_the_job_must_leave_room(tmp_path: Path) -> No
     assert "name: the name aaaa" in done.err
 
 
-@pytest.mark.parametrize("command", [("render",), ("convert",), ("run", "--dry-run")])
-def test_commands_for_one_job_name_the_file_of_the_job(tmp_path: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", ["render", "convert"])
+def test_commands_for_one_job_name_the_file_of_the_job(tmp_path: Path, command: str) -> None:
     write(tmp_path)
-    done = tfyard(*command, "sweep.yaml", cwd=tmp_path)
+    done = tfyard(command, "sweep.yaml", cwd=tmp_path)
     assert done.code == 2
     assert "job.yaml" in done.err
 
 
-def test_running_the_sweep_tells_all_that_does_not_fit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("sweep",), ("sweep", "--dry-run"), ("run", "--dry-run")])
+def test_running_the_sweep_tells_all_that_does_not_fit(tmp_path: Path, command: tuple[str, ...]) -> None:
     write(tmp_path)
-    done = tfyard("sweep", "sweep.yaml", cwd=tmp_path)
+    done = tfyard(*command, "sweep.yaml", cwd=tmp_path)
     assert done.code == 2
     assert len(done.err.splitlines()) == 3
     assert not (tmp_path / ".tfyard").exists()

@@ -15,10 +15,12 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from tfyard.cli.screen import processes
 from tfyard.cli.screen.summary import plot
 from tfyard.errors import Interrupted
-from tfyard.model.sweep import SweepState
-from tfyard.overview import sweep_text
+from tfyard.formats.sweepfile import words
+from tfyard.model.sweep import SweepState, trial_name, values_text
+from tfyard.overview import sweep_answer, sweep_text
 from tfyard.overview.wording import harmless
 from tfyard.sweeps.search import importances
 
@@ -38,11 +40,33 @@ def drive(sweep: "GivenSweep", asked: "RunOptions", form: str, *, quiet: bool) -
     """Run a new sweep in the foreground; the result is an exit code."""
     from tfyard.sdk.sweep_on_machine import new  # 100 ms, which a wrong file does not need
 
-    target = {} if asked.module is not None else {"target": sweep.job}
-    driven = new(sweep.spec, replace(asked, **target), datetime.now(UTC))
-    for name, variable in driven.variables.items() if form != "json" and not quiet else ():
-        click.echo(f"{name} is the variable {variable} of each trial: the job does not name {{{name}}}")
+    driven = new(sweep.spec, _of_job(sweep, asked), datetime.now(UTC))
+    for note in driven.notes if form != "json" and not quiet else ():
+        click.echo(harmless(note))
     return follow(driven, form, quiet=quiet)
+
+
+def rehearse(sweep: "GivenSweep", asked: "RunOptions", form: str) -> None:
+    """Print what the sweep would do, with the processes of its first trial; start nothing."""
+    from tfyard.sdk.sweep_on_machine import rehearsed  # 100 ms, which a wrong file does not need
+
+    would = rehearsed(sweep.spec, _of_job(sweep, asked), datetime.now(UTC))
+    name = trial_name(would.spec.name, 1)
+    if form == "json":
+        first = {"trial": name, "values": would.values, "processes": would.first}
+        told = {"sweep": words(would.spec), "parallel": would.parallel, "notes": would.notes, "first": first}
+        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        return
+    at_once = f"{min(would.parallel, would.spec.trials)} at a time"
+    described = sweep_text.described(would.spec)
+    for line in (f"{would.spec.name}: {described}, {at_once}", *would.notes):
+        click.echo(harmless(line))
+    click.echo(harmless(f"{name}, the first trial: {values_text(would.values)}"))
+    processes.print_text(would.first)
+
+
+def _of_job(sweep: "GivenSweep", asked: "RunOptions") -> "RunOptions":
+    return asked if asked.module is not None else replace(asked, target=sweep.job)
 
 
 def follow(driven: "Drive", form: str, *, quiet: bool) -> int:
@@ -55,7 +79,7 @@ def follow(driven: "Drive", form: str, *, quiet: bool) -> int:
             state = driven.run(printer.show)
     except KeyboardInterrupt:
         raise Interrupted(driven.left) from None
-    printer.end(state)
+    printer.end(driven.name, state)
     return 0 if state.best is not None else 1
 
 
@@ -101,9 +125,10 @@ class _SweepPrinter:
         )
         os.write(2, f"{self._clear}tfyard: {text}\n".encode())
 
-    def end(self, state: SweepState) -> None:
+    def end(self, name: str, state: SweepState) -> None:
         if self._is_json:
-            click.echo(msgspec.json.encode(state).decode())
+            told = sweep_answer.described(name, "", state, importances(state))
+            click.echo(msgspec.json.encode(told).decode())
             return
         for text in sweep_text.summary(state):
             click.echo(f"{self._clear}{harmless(text)}")

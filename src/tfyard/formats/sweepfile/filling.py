@@ -18,6 +18,8 @@ from tfyard.model.names import CODE_VOLUME, PACKAGES_VOLUME
 from tfyard.model.sweep import DIGITS, TrialOf, Values, value_text, variable_of
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(?P<name>[A-Za-z_]\w*)\}", re.ASCII)
+ALMOST = re.compile(r"(?<!\$)\{(?P<name>\s*[A-Za-z_][\w-]*\s*)\}", re.ASCII)
+"""What people also write, and what is not replaced: `{ lr }`, `{learning-rate}`."""
 TEMPORARY = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "ephemeral")
 """Sources of volumes that every pod has for itself, or that cannot be written to."""
 SHARED = (CODE_VOLUME, PACKAGES_VOLUME)
@@ -46,14 +48,14 @@ def variables(job: Job, parameters: Iterable[str]) -> dict[str, str]:
     return {name: variable_of(name) for name in parameters if name not in named}
 
 
-def placeholders(job: Job) -> set[str]:
+def placeholders(job: Job, pattern: re.Pattern[str] = _PLACEHOLDER) -> set[str]:
     """All names in braces, of parameters and of others."""
     return {
         match["name"]
         for role in job.roles
         for container in _containers(role.template)
         for text in _texts(container)
-        for match in _found(text)
+        for match in _found(text, pattern)
     }
 
 
@@ -61,6 +63,19 @@ def with_own_folder(job: Job, folder: str) -> Job:
     """The job with a folder of its own in each volume that outlives its pods. Volumes that are mounted read-only
     have the data that all trials share."""
     return replace(job, roles=tuple(_with_own_folder(role, folder) for role in job.roles))
+
+
+def own_folders(job: Job) -> list[str]:
+    """The paths of the volumes in which each trial has a folder of its own."""
+    return sorted(
+        {
+            str(mount["mountPath"])
+            for role in job.roles
+            for container in _containers(role.template)
+            for mount in container.get("volumeMounts") or ()
+            if _is_own(mount, _lasting(role))
+        }
+    )
 
 
 # --- texts of a container
@@ -81,9 +96,9 @@ def _texts(container: Manifest) -> Iterator[str]:
     yield from (str(variable.get("value") or "") for variable in container.get("env") or ())
 
 
-def _found(text: str) -> Iterator[re.Match[str]]:
+def _found(text: str, pattern: re.Pattern[str] = _PLACEHOLDER) -> Iterator[re.Match[str]]:
     """The placeholders of a text. Double braces are those of templates and format strings."""
-    for match in _PLACEHOLDER.finditer(text):
+    for match in pattern.finditer(text):
         if text[match.start() - 1 : match.start()] != "{" or text[match.end() : match.end() + 1] != "}":
             yield match
 
@@ -186,12 +201,7 @@ def _replaced(text: str, texts: dict[str, str], written: Callable[[str, int], st
 
 
 def _with_own_folder(role: Role, folder: str) -> Role:
-    spec = role.template.get("spec") or {}
-    lasting = {
-        volume["name"]
-        for volume in spec.get("volumes") or ()
-        if volume["name"] not in SHARED and not any(key in volume for key in TEMPORARY)
-    }
+    lasting = _lasting(role)
 
     def own(container: Manifest) -> Manifest:
         mounts = container.get("volumeMounts")
@@ -202,8 +212,21 @@ def _with_own_folder(role: Role, folder: str) -> Role:
     return replace(role, template=_each_container(role.template, own)) if lasting else role
 
 
+def _lasting(role: Role) -> set[str]:
+    """Names of the volumes that outlive a pod."""
+    return {
+        volume["name"]
+        for volume in (role.template.get("spec") or {}).get("volumes") or ()
+        if volume["name"] not in SHARED and not any(key in volume for key in TEMPORARY)
+    }
+
+
+def _is_own(mount: Manifest, lasting: set[str]) -> bool:
+    return mount["name"] in lasting and not mount.get("readOnly")
+
+
 def _own_mount(mount: Manifest, folder: str, lasting: set[str]) -> Manifest:
-    if mount.get("readOnly") or mount["name"] not in lasting:
+    if not _is_own(mount, lasting):
         return mount
     if mount.get("subPathExpr"):
         return {**mount, "subPathExpr": f"{mount['subPathExpr'].rstrip('/')}/{folder}"}

@@ -70,9 +70,9 @@ def of_job(spec: SweepSpec, job: Job, document: Document | None = None) -> tuple
 
 def misspelt(job: Job, parameters: list[str]) -> dict[str, str]:
     """Names in braces that are no parameters, but look like one -> that parameter."""
-    found = filling.placeholders(job)
-    unused = sorted(set(parameters) - found)
-    close = {name: closest(name, unused) for name in sorted(found - set(parameters))}
+    unused = sorted(set(parameters) - filling.placeholders(job))
+    others = filling.placeholders(job, filling.ALMOST) - set(parameters)
+    close = {name: closest(name.strip(), unused) for name in sorted(others)}
     return {name: parameter for name, parameter in close.items() if parameter is not None}
 
 

@@ -21,8 +21,6 @@ from tfyard.render.tfjob import tfjob, unsupported
 from tfyard.tracking.addresses import is_loopback
 from tfyard.views.objects import StorageClass
 
-OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
-"""Mount path of a script's volume for outputs, the variable with this path, and the size of its claim."""
 CLAIM = "PersistentVolumeClaim"
 KEPT = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume", CLAIM)
 """Kinds of objects beside workloads that a job needs as they are, in the order in which they are created."""
@@ -90,9 +88,7 @@ def _given_as(submission: Submission, prepared: PreparedSubmission) -> dict[str,
 
 
 def _from_script(submission: Submission) -> PreparedSubmission:
-    words = script.portable_words(submission, Path.cwd())
-    claim = {"claim": f"{words['name']}-out", "size": OUT_SIZE, "at": OUT}
-    words |= {"volumes": {"out": claim}, "env": {OUT_VARIABLE: OUT, **words.get("env", {})}}
+    words = script.with_output(script.portable_words(submission, Path.cwd()))
     return PreparedSubmission(job=script.load(words), folder=Path.cwd(), makes_output=True)
 
 

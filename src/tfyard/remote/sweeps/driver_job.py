@@ -75,17 +75,20 @@ def _checked(client: SyncClient, namespace: str, account: str, image: str) -> Dr
         raise NotPossible(
             f"serviceAccount: there is no ServiceAccount {account} in the namespace {namespace}"
         )
-    chosen = account or ACCOUNT
+    chosen, role = account or ACCOUNT, _role(client)
     pod = DriverPod(
-        image=image or _image(client), account=chosen, is_bound=_is_bound(client, namespace, chosen)
+        image=image or _image(role or {}), account=chosen, is_bound=_is_bound(client, namespace, chosen)
     )
     if pod.is_bound is False:
-        raise NotPossible(_unbound(pod, namespace))
+        raise NotPossible(_unbound(pod, namespace, is_installed=role is not None))
     return pod
 
 
-def _unbound(pod: DriverPod, namespace: str) -> str:
+def _unbound(pod: DriverPod, namespace: str, *, is_installed: bool) -> str:
     who = f"the ServiceAccount {pod.account} may not drive sweeps in the namespace {namespace}"
+    if not is_installed:
+        missing = f"the cluster has no ClusterRole {SWEEP_ROLE}, which `tfyard install` and the chart bring"
+        return f"{who}: {missing}; `--follow` drives it from here"
     ways = "or `--follow` drives it from here, or `serviceAccount:` in the sweep file names another one"
     return f"{who}; an administrator allows it by `{pod.binding(namespace)}`; {ways}"
 
@@ -100,13 +103,19 @@ def _exists(client: SyncClient, namespace: str, account: str) -> bool:
     return True
 
 
-def _image(client: SyncClient) -> str:
-    """The image that the installation names; else that of the same version as this program."""
+def _role(client: SyncClient) -> Manifest | None:
+    """The role of drivers; empty: the user may not read it; None: it is not installed."""
     try:
-        role = client.send(requests.get(requests.CLUSTER_ROLES.path(name=SWEEP_ROLE)))
-    except (NotFound, Forbidden):
-        role = {"metadata": {}}
-    named = (role["metadata"].get("annotations") or {}).get(DRIVER_IMAGE)
+        return dict(client.send(requests.get(requests.CLUSTER_ROLES.path(name=SWEEP_ROLE))))
+    except NotFound:
+        return None
+    except Forbidden:
+        return {}
+
+
+def _image(role: Manifest) -> str:
+    """The image that the installation names; else that of the same version as this program."""
+    named = (role.get("metadata", {}).get("annotations") or {}).get(DRIVER_IMAGE)
     return str(named or f"{REPOSITORY}:{__version__}")
 
 

@@ -17,6 +17,7 @@ from tfyard.model import Job, Manifest
 from tfyard.model.names import SWEEP
 from tfyard.model.sweep import SweepSpec, SweepState, Trial
 from tfyard.overview import sweep_text
+from tfyard.overview.sweep_notes import notes
 from tfyard.remote import job_records, jobs
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.jobs import Found
@@ -53,10 +54,10 @@ def prepare_sweep(spec: SweepSpec, submission: Submission, namespace: str) -> Pr
     prepared = prepare(submission, namespace)
     spec = fitting.named(spec, prepared.job)
     fitting.check(spec, prepared.job, LAST)
+    said = (*prepared.notes, *notes(spec, prepared.job))
     job = replace(prepared.job, tensorboard=None, labels={**prepared.job.labels, **labels(spec.name)})
-    return PreparedSweep(
-        spec=spec, submission=submission, prepared=replace(prepared, job=_marked(job, spec.name))
-    )
+    marked = replace(prepared, job=_marked(job, spec.name), notes=said)
+    return PreparedSweep(spec=spec, submission=submission, prepared=marked)
 
 
 def submit(
