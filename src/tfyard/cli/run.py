@@ -7,7 +7,8 @@ import click
 import msgspec
 
 from tfyard import formats
-from tfyard.cli import job_input, problems, processes
+from tfyard.cli import job_input, problems
+from tfyard.cli.screen import processes
 from tfyard.errors import Usage
 from tfyard.formats.writing import SCHEMA_LINE
 from tfyard.job_input import files, script
