@@ -70,10 +70,12 @@ def _listen(port: int) -> socket.socket:
 
 
 def _bound(port: int) -> socket.socket:
+    """It listens already: of two that are only bound, the system tells the second one too late."""
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((HOST, port))
+        made.listen()
     except OSError:
         made.close()
         raise

@@ -11,33 +11,37 @@
   const store = (key, value) => { try { localStorage.setItem("tfyard-" + key, value); } catch { /* private window */ } };
   const pad = (number, width = 2) => String(number).padStart(width, "0");
   let zone = stored("zone") === "local" ? "local" : "utc";
+  const nameOfZone = () => (zone === "utc" ? "UTC" : "local time");
 
   function showTime(element) {
-    const at = new Date(element.dateTime);
+    const at = new Date(element.getAttribute("datetime")), shows = element.dataset.shows;
     if (isNaN(at)) return;
-    const utc = zone === "utc";
-    const get = (name) => at[(utc ? "getUTC" : "get") + name]();
+    const get = (name) => at[(zone === "utc" ? "getUTC" : "get") + name]();
     const clock = `${pad(get("Hours"))}:${pad(get("Minutes"))}:${pad(get("Seconds"))}`;
     const day = `${get("FullYear")}-${pad(get("Month") + 1)}-${pad(get("Date"))}`;
-    element.textContent = "short" in element.dataset ? clock : `${day} ${clock}`;
-    element.title = `${day} ${clock} ${utc ? "UTC" : "local time"}`;
+    if (shows !== "words") element.textContent = shows === "short" ? clock : `${day} ${clock}`;
+    element.title = `${day} ${clock} ${nameOfZone()}`;
   }
-  const showTimes = (where) => where.querySelectorAll("time[datetime]").forEach(showTime);
+  function showTimes(where) {
+    where.querySelectorAll("[datetime]").forEach(showTime);
+    where.querySelectorAll("[data-zone]").forEach((each) => { each.textContent = nameOfZone(); });
+  }
 
   const zoneButton = byId("zone");
-  function nameZone() {
+  function useZone(name) {
+    zone = name === "local" ? "local" : "utc";
     zoneButton.textContent = zone === "utc" ? "UTC" : "Local time";
-    zoneButton.setAttribute("aria-label", `Times are in ${zone === "utc" ? "UTC" : "local time"}; change`);
-  }
-  zoneButton.hidden = false;
-  nameZone();
-  zoneButton.addEventListener("click", () => {
-    zone = zone === "utc" ? "local" : "utc";
-    store("zone", zone);
-    nameZone();
+    zoneButton.setAttribute("aria-label", `Times are in ${nameOfZone()}; change`);
     showTimes(document);
+  }
+  byId("utc").hidden = true;
+  zoneButton.hidden = false;
+  useZone(zone);
+  zoneButton.addEventListener("click", () => {
+    useZone(zone === "utc" ? "local" : "utc");
+    store("zone", zone);
   });
-  if (zone === "local") showTimes(document);
+  addEventListener("storage", (event) => { if (event.key === "tfyard-zone") useZone(event.newValue); });
 
   const themeButton = byId("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -106,7 +110,7 @@
       if (scrolled[at]) [each.scrollLeft, each.scrollTop] = scrolled[at];
     });
     if (focused) element.querySelector(focused)?.focus({ preventScroll: true });
-    if (zone === "local") showTimes(element);
+    showTimes(element);
     if (part.id === "head") document.title = document.title.replace(/^[^:]*/, element.querySelector(".pill").textContent);
     countMarked();
   }
@@ -147,7 +151,7 @@
     const follows = isAtEnd();
     const template = document.createElement("template");
     template.innerHTML = html;
-    if (zone === "local") showTimes(template.content);
+    showTimes(template.content);
     lines.append(template.content);
     while (lines.children.length > MOST_LINES) lines.firstElementChild.remove();
     if (follows) box.scrollTop = box.scrollHeight;
