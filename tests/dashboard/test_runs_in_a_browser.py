@@ -92,6 +92,9 @@ async def list_shows_both(page: Page) -> None:
     await expect(train).to_contain_text(text(r"worker \d/2"))
     await expect(train.get_by_role("img", name=text("^loss worker-0"))).to_be_visible()
     await expect(train).to_contain_text(text(r"step \d"))
+    await expect(
+        page.locator("#bulk").get_by_role("button", name="Delete")
+    ).to_be_disabled()  # nothing is marked
 
 
 async def log_is_live(page: Page) -> None:
@@ -199,17 +202,29 @@ async def test_every_page_is_for_everybody_by_keyboard_in_the_dark_narrow_and_wi
 async def job_is_reached_by_keyboard(page: Page, name: str) -> None:
     """From the search, by Tab, to the job, and to what can be done about it."""
     await expect(page.get_by_role("link", name=name)).to_be_visible()
+    await page.get_by_role("checkbox").first.focus()  # a mark is no text that somebody types
     await page.keyboard.press("/")
     await page.keyboard.type(name)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("row")).to_have_count(2)
     await page.get_by_role("searchbox").focus()
+    await menu_opens_and_closes(page)
     await tab_to(page, name)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_contain_text(name)
     await tab_to(page, "Rerun")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Rerun")
+
+
+async def menu_opens_and_closes(page: Page) -> None:
+    await tab_to(page, "Columns")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("link", name="Hide Age")).to_be_visible()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("link", name="Hide Age")).to_be_hidden()
+    assert await page.evaluate("document.activeElement.textContent") == "Columns"
 
 
 async def tab_to(page: Page, words: str) -> None:

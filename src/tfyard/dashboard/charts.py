@@ -18,7 +18,8 @@ from tfyard.overview.progress import Progress
 from tfyard.overview.wording import duration, number
 
 SPARK = CurveBox(2, 3, 92, 18)
-CHART = CurveBox(64, 12, 556, 150)
+CHART = CurveBox(84, 12, 536, 150)
+"""Left of it there is room for numbers such as -1.234e-05."""
 CHART_WIDTH, CHART_HEIGHT = 640, 190
 MOST_POINTS = 160
 """Points of a curve that answer to the pointer; more would be narrower than it."""

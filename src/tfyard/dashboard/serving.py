@@ -65,7 +65,8 @@ def _listen(port: int) -> socket.socket:
         return _bound(port or USUAL_PORT)
     except OSError as problem:
         if port:
-            raise TfyardError(f"port {port} of this machine cannot be used: {problem.strerror}") from None
+            text = f"port {port} of this machine cannot be used: {problem.strerror}"
+            raise TfyardError(f"{text}; without --port, a free one is taken") from None
         return _bound(0)
 
 

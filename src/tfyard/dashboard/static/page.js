@@ -31,7 +31,8 @@
   function useZone(name) {
     zone = name === "local" ? "local" : "utc";
     zoneButton.textContent = zone === "utc" ? "UTC" : "Local time";
-    zoneButton.setAttribute("aria-label", `Times are in ${nameOfZone()}; change`);
+    zoneButton.title = `Times are in ${nameOfZone()}; change`;
+    zoneButton.setAttribute("aria-label", zoneButton.title);
     showTimes(document);
   }
   byId("utc").hidden = true;
@@ -58,12 +59,16 @@
     paint(stored("theme") || (now === "dark" ? "light" : "dark"));
   });
 
-  // --- keyboard: / searches, Escape leaves
+  // --- keyboard: / searches, Escape leaves a field or a menu
   addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, textarea, select");
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
+    const menu = document.querySelector(".columns[open], .who[open]");
     if (event.key === "/" && !typing && byId("find")) {
       event.preventDefault();
       byId("find").focus();
+    } else if (event.key === "Escape" && menu) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
     } else if (event.key === "Escape" && typing) {
       typing.blur();
     }
@@ -146,6 +151,7 @@
       skippedText.textContent = `${skipped.toLocaleString("en")} lines were skipped: more than a page can show; a download has all of them.`;
     }
     byId("log-end").textContent = log.end || "";
+    pause.hidden = Boolean(log.end) && !paused;
   }
   function append(html) {
     const follows = isAtEnd();
@@ -157,7 +163,7 @@
     if (follows) box.scrollTop = box.scrollHeight;
   }
   if (pause && lines?.dataset.next !== undefined) {
-    pause.hidden = false;
+    pause.hidden = Boolean(byId("log-end").textContent);
     box.scrollTop = box.scrollHeight;
     pause.addEventListener("click", () => {
       paused = !paused;
@@ -178,6 +184,7 @@
     if (!bulk) return;
     const count = document.querySelectorAll("input[name=job]:checked").length;
     bulk.classList.toggle("some", count > 0);
+    bulk.querySelectorAll("button").forEach((each) => { each.disabled = !count; });
     bulk.querySelector("span").textContent = count ? `${count} marked:` : "With those that are marked:";
   }
   document.addEventListener("change", countMarked);
