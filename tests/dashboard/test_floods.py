@@ -79,12 +79,7 @@ class Page(Struct):
 @asynccontextmanager
 async def paged() -> AsyncIterator[Page]:
     """The page at a real port, in this process, so that what it holds can be counted."""
-    runs = RunsOnMachine()
-
-    def find(address: Address) -> Place:
-        return next(place for place in runs.places() if place.name == address.name)
-
-    viewer = Viewer(ViewerIdentity(sources=[JobSource("this machine", runs)], find=find))
+    viewer = Viewer(of_this_folder())
     user = OneUser(viewer)
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL)
@@ -97,6 +92,15 @@ async def paged() -> AsyncIterator[Page]:
         yield Page(f"{root}?{TOKEN}={user.new_token()}", runner, viewer)
     finally:
         await runner.cleanup()
+
+
+def of_this_folder() -> ViewerIdentity:
+    runs = RunsOnMachine()
+
+    def find(address: Address) -> Place:
+        return next(place for place in runs.places() if place.name == address.name)
+
+    return ViewerIdentity(sources=[JobSource("this machine", runs)], find=find)
 
 
 def small_socket(_: Any) -> socket.socket:

@@ -249,7 +249,8 @@ def _begin(attempt: Attempt) -> datetime | None:
 def _end(attempt: Attempt, now: datetime) -> datetime:
     begin = _begin(attempt)
     assert begin
-    return attempt.finished or (now if attempt.state in UNDER_WAY else attempt.started or begin)
+    end = attempt.finished or (now if attempt.state in UNDER_WAY else attempt.started or begin)
+    return max(attempt.started or begin, end)  # the clock of a cluster may be ahead
 
 
 def _bar(attempt: Attempt, x: Callable[[datetime], float], top: int, now: datetime) -> str:
