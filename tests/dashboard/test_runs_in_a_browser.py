@@ -14,6 +14,7 @@ from playwright.async_api import Page, expect
 from tests.cli.running import tfyard
 from tests.dashboard.browser import Watched, browser, more_than, text, window
 from tests.dashboard.served import Served, served
+from tfyard.testing import eventually
 
 pytestmark = pytest.mark.processes
 
@@ -129,9 +130,14 @@ async def log_is_chosen(page: Page) -> None:
 
 async def value_is_under_the_pointer(page: Page) -> None:
     mark = page.locator(".chart .mark").nth(1)
-    await mark.locator("rect").hover(force=True)
-    await expect(mark.locator("text")).to_be_visible()
-    await expect(mark.locator("text")).to_have_text(text(r"^\d+: 0\.\d+"))
+
+    async def is_shown() -> None:
+        """The picture is drawn anew while the job runs, and the point moves away from the pointer."""
+        await mark.locator("rect").hover(force=True)
+        assert await mark.locator("text").is_visible()
+        assert text(r"^\d+: 0\.\d+").search(await mark.locator("text").text_content() or "")
+
+    await eventually(is_shown)
 
 
 async def what_is_selected_stays(page: Page) -> None:
@@ -152,8 +158,8 @@ async def a_page_that_stands_still_is_noticed(page: Page, served: Served) -> Non
     await expect(page).to_have_title(text("^Running: train-"))
     await page.clock.install()
     await page.reload()
-    await expect(page.locator("#lines li").first).to_be_visible()
-    lost = page.locator("#lost")
+    lines, lost = page.locator("#lines li"), page.locator("#lost")
+    await more_than(lines, await lines.count())  # by the stream: the first lines are in the page itself
     served.process.send_signal(signal.SIGSTOP)
     try:
         await page.clock.fast_forward(SILENT)

@@ -35,6 +35,7 @@ async def test_all_times_of_all_pages_follow_one_choice_which_reloads_and_other_
             other = await watched.context.new_page()
             await other.goto(f"{page.root}run/{one}/")
             await expect(other.locator("#timeline svg")).to_contain_text(text(r"UTC, \d+s"))
+            await expect(other.locator("#lines li").first).to_be_visible()
             await are_shown(other, timedelta(), "UTC")
             await watched.page.get_by_role("button", name="Times are in UTC").click()
             for path in ("", compared, "cluster/", f"run/{one}/"):

@@ -224,7 +224,7 @@
   async function poll() {
     if (document.hidden) return;
     try {
-      const answer = await fetch(address() + "&poll=1");
+      const answer = await fetch(address() + "&poll=1", { signal: AbortSignal.timeout(QUIET) });
       if (answer.status === 401 && byId("who")) return location.reload();  // signed out: the form says so
       if (!answer.ok) throw new Error(answer.statusText);
       take(await answer.text());
