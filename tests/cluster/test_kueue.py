@@ -9,6 +9,8 @@ import pytest
 
 from tests.cluster import guests
 from tests.cluster.clusters import Cluster, until
+from tests.dashboard.served import served
+from tests.dashboard.test_entering import Client
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 GROUP = "kueue.x-k8s.io"
@@ -146,6 +148,36 @@ def test_a_job_without_room_queues_and_starts_when_another_has_ended(team: Team)
     team.until(second="Running")
     team.finish("second")
     team.finish("third")
+
+
+def test_the_page_says_at_which_position_a_job_waits_until_it_runs(team: Team, tmp_path: Path) -> None:
+    team.submit("first")
+    team.until(first="Running")
+    team.submit("second")
+    team.submit("third")
+    team.until(second="Suspended", third="Suspended")
+    with served(tmp_path, "-n", "queued", KUBECONFIG=str(team.cluster.kubeconfig)) as page:
+        client = Client(page)
+        until(lambda: waits(client, "second") == "in team, position 1 of 2", 120)
+        until(lambda: waits(client, "third") == "in team, position 2 of 2 behind second", 120)
+        listed = client.ask("GET", f"{page.base}/?sort=queue").text
+        assert listed.index("position 1 of 2") < listed.index("position 2 of 2"), "in the order of the queue"
+        shown = client.ask("GET", f"{page.base}/job/queued/third/").text
+        assert "<dt>Queue</dt><dd>team <small>position 2 of 2 behind second</small>" in shown
+        assert "it waits in queue team at position 2 of 2 behind second: " in shown
+        team.finish("first")
+        until(lambda: waits(client, "third") == "in team, position 1 of 1", 120)
+        until(lambda: waits(client, "second") == "", 120)
+        for name in ("second", "third"):
+            team.until(**{name: "Running"})
+            team.finish(name)
+
+
+def waits(client: Client, name: str) -> str:
+    """Where a job waits, as the list on the page has it; asking is looking at it."""
+    answer = client.ask("GET", f"{client.page.base}/jobs.json")
+    (job,) = [each for each in json.loads(answer.text)["jobs"] if each["name"] == name]
+    return f"in {job['queue']}, {job.get('position', '')}" if "queue" in job else ""
 
 
 def test_a_job_that_is_stopped_gives_its_quota_back_and_queues_again_when_it_is_resumed(team: Team) -> None:

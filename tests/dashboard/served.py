@@ -49,6 +49,8 @@ def served(folder: Path, *words: str, **env: str) -> Iterator[Served]:
             assert found, (line, process.stderr.read() if process.stderr and not line else "")
             yield Served(found[1], process)
         finally:
+            ended = process.poll()
             process.terminate()
             errors = process.communicate(timeout=60)[1]
             assert "Traceback" not in errors, errors
+            assert ended is None, f"it has ended by itself, with {ended}: {errors}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -27,6 +28,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::aiohttp.web_exceptions.NotAppKeyWarning"),
 ]
 TABS = 100
+SHORTEST = 0.8
+"""Part of ONE_WATCH that the shortest watch lasts."""
 
 
 @asynccontextmanager
@@ -55,6 +58,7 @@ async def test_a_hundred_tabs_of_one_identity_ask_the_server_no_more_than_one(
     await asyncio.to_thread(add_job, control_plane, team, "train")
     token = await asyncio.to_thread(account, control_plane, team, "anna", [READ, PODS])
     async with counting(control_plane) as counter, AsyncExitStack() as tabs:
+        began = time.monotonic()
         people = People(OfferedJobs(cluster=counter.cluster), SessionLimits())
         url = await tabs.enter_async_context(page(people))
         connector = aiohttp.TCPConnector(limit=0)
@@ -66,9 +70,14 @@ async def test_a_hundred_tabs_of_one_identity_ask_the_server_no_more_than_one(
         assert counter.asked["GET tfjobs"] <= 4, (
             "whether they are served, and the list, for each of two groups"
         )
-        assert counter.asked["WATCH tfjobs"] == 1
+        assert counter.asked["WATCH tfjobs"] <= watches_since(began)
         assert counter.total() < TABS
         assert len(people) == 1
+
+
+def watches_since(began: float) -> int:
+    """One after the other, for one identity; on a busy machine, there may be time for several."""
+    return 1 + int((time.monotonic() - began) / (SHORTEST * ONE_WATCH))
 
 
 async def has_watched(counter: Counting) -> None:
@@ -132,6 +141,7 @@ async def test_signing_out_ends_the_watch_with_its_token_before_the_server_would
 ) -> None:
     token = await asyncio.to_thread(account, control_plane, namespace, "goes", [READ])
     async with counting(control_plane) as counter:
+        began = time.monotonic()
         people = People(OfferedJobs(cluster=counter.cluster), SessionLimits())
         try:
             person = await people.of_token(token)
@@ -146,7 +156,7 @@ async def test_signing_out_ends_the_watch_with_its_token_before_the_server_would
                 assert watches() == []
 
             await eventually(none, ONE_WATCH / 2)
-            assert counter.asked["WATCH tfjobs"] == 1
+            assert counter.asked["WATCH tfjobs"] <= watches_since(began)
         finally:
             await people.close()
 
@@ -162,7 +172,7 @@ async def test_sessions_end_when_nobody_looks_and_when_the_token_is_refused(
         await asyncio.to_thread(account, control_plane, namespace, name) for name in ("idle", "revoked")
     ]
     people = People(
-        OfferedJobs(cluster=control_plane.admin.cluster), SessionLimits(idle=0.5, check=0.2, sweep=0.1)
+        OfferedJobs(cluster=control_plane.admin.cluster), SessionLimits(idle=2.0, check=0.2, sweep=0.1)
     )
     try:
         idle, revoked = [await people.of_token(token) for token in tokens]

@@ -60,7 +60,8 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compared]:
 
 def cells(page: str, row: str) -> list[str]:
     (found,) = re.findall(rf'<th scope="row">{re.escape(row)}</th>(.*?)</tr>', page)
-    return [html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", found)]
+    texts = (re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", found))
+    return [html.unescape(text) for text in texts]
 
 
 def test_what_differs_is_first_then_metrics_then_curves_and_all_of_it_as_the_terminal_says_it(

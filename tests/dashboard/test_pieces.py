@@ -116,6 +116,18 @@ def test_the_bar_of_an_attempt_has_its_phases_and_the_reason_of_its_end() -> Non
     assert "worker-0, attempt 1: Failed; ran 3m00s; exit code 137; OOMKilled" in svg
 
 
+def test_clocks_that_disagree_make_no_bar_that_ends_before_it_begins() -> None:
+    ahead = Attempt(task="worker-0", state="Running", created=NOW, started=NOW + timedelta(hours=1))
+    behind = Attempt(task="worker-1", started=NOW, finished=NOW - timedelta(hours=1))
+    svg = charts.timeline([ahead, behind], NOW)
+    ElementTree.fromstring(svg)
+    assert [
+        float(width) for width in re.findall(r'width="(-?[\d.]+)" height="15"', svg) if float(width) < 2
+    ] == []
+    assert "ran 0s" in svg
+    assert 'class="running"' in svg
+
+
 @pytest.mark.parametrize(
     "address",
     ["", "state=failed&find=mnist&sort=gpu&down=1&hide=gpu,cpu&page=3", "sort=name", "where=-&find=%3Cb%3E"],

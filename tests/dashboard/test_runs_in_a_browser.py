@@ -14,6 +14,7 @@ from playwright.async_api import Page, expect
 from tests.cli.running import tfyard
 from tests.dashboard.browser import Watched, browser, more_than, text, window
 from tests.dashboard.served import Served, served
+from tfyard.testing import eventually
 
 pytestmark = pytest.mark.processes
 
@@ -92,6 +93,9 @@ async def list_shows_both(page: Page) -> None:
     await expect(train).to_contain_text(text(r"worker \d/2"))
     await expect(train.get_by_role("img", name=text("^loss worker-0"))).to_be_visible()
     await expect(train).to_contain_text(text(r"step \d"))
+    await expect(
+        page.locator("#bulk").get_by_role("button", name="Delete")
+    ).to_be_disabled()  # nothing is marked
 
 
 async def log_is_live(page: Page) -> None:
@@ -126,9 +130,14 @@ async def log_is_chosen(page: Page) -> None:
 
 async def value_is_under_the_pointer(page: Page) -> None:
     mark = page.locator(".chart .mark").nth(1)
-    await mark.locator("rect").hover(force=True)
-    await expect(mark.locator("text")).to_be_visible()
-    await expect(mark.locator("text")).to_have_text(text(r"^\d+: 0\.\d+"))
+
+    async def is_shown() -> None:
+        """The picture is drawn anew while the job runs, and the point moves away from the pointer."""
+        await mark.locator("rect").hover(force=True)
+        assert await mark.locator("text").is_visible()
+        assert text(r"^\d+: 0\.\d+").search(await mark.locator("text").text_content() or "")
+
+    await eventually(is_shown)
 
 
 async def what_is_selected_stays(page: Page) -> None:
@@ -149,8 +158,8 @@ async def a_page_that_stands_still_is_noticed(page: Page, served: Served) -> Non
     await expect(page).to_have_title(text("^Running: train-"))
     await page.clock.install()
     await page.reload()
-    await expect(page.locator("#lines li").first).to_be_visible()
-    lost = page.locator("#lost")
+    lines, lost = page.locator("#lines li"), page.locator("#lost")
+    await more_than(lines, await lines.count())  # by the stream: the first lines are in the page itself
     served.process.send_signal(signal.SIGSTOP)
     try:
         await page.clock.fast_forward(SILENT)
@@ -199,17 +208,29 @@ async def test_every_page_is_for_everybody_by_keyboard_in_the_dark_narrow_and_wi
 async def job_is_reached_by_keyboard(page: Page, name: str) -> None:
     """From the search, by Tab, to the job, and to what can be done about it."""
     await expect(page.get_by_role("link", name=name)).to_be_visible()
+    await page.get_by_role("checkbox").first.focus()  # a mark is no text that somebody types
     await page.keyboard.press("/")
     await page.keyboard.type(name)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("row")).to_have_count(2)
     await page.get_by_role("searchbox").focus()
+    await menu_opens_and_closes(page)
     await tab_to(page, name)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_contain_text(name)
     await tab_to(page, "Rerun")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Rerun")
+
+
+async def menu_opens_and_closes(page: Page) -> None:
+    await tab_to(page, "Columns")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("link", name="Hide Age")).to_be_visible()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("link", name="Hide Age")).to_be_hidden()
+    assert await page.evaluate("document.activeElement.textContent") == "Columns"
 
 
 async def tab_to(page: Page, words: str) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
-from multidict import MultiDict, MultiMapping
+from multidict import MultiMapping
 
 from tfyard import aio
 from tfyard.dashboard import addresses, buttons, commands
 from tfyard.dashboard.addresses import Address
-from tfyard.dashboard.answers import address_of, root, see_other, viewer_of, whole
+from tfyard.dashboard.answers import address_of, fields_of, root, see_other, viewer_of, whole
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import NotPossible, TfyardError
 from tfyard.job_input import options
@@ -248,7 +248,7 @@ async def ask(request: web.Request) -> web.Response:
 
 
 async def act(request: web.Request) -> web.Response:
-    viewer, fields = viewer_of(request), MultiDict(await request.post())
+    viewer, fields = viewer_of(request), await fields_of(request)
     action = request.match_info["action"]
     fields.setdefault(READY, "1")
     wish = read(action, fields, _jobs(request))

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
+from multidict import MultiDict
 
 from tfyard.dashboard import drawing
 from tfyard.dashboard.addresses import Address
@@ -45,6 +46,15 @@ def viewer_of(request: web.Request) -> Viewer:
 
 def address_of(request: web.Request) -> Address:
     return Address(request.match_info.get("namespace", ""), request.match_info["name"])
+
+
+async def fields_of(request: web.Request) -> MultiDict[str]:
+    """What a form says; no form of ours has files."""
+    try:
+        sent = await request.post()
+    except (LookupError, ValueError):  # an encoding that nobody knows, or bytes that are no text in it
+        raise Usage("this form cannot be read: its text or its encoding is damaged") from None
+    return MultiDict((name, value) for name, value in sent.items() if isinstance(value, str))
 
 
 def root(request: web.Request) -> str:

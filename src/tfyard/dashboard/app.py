@@ -40,7 +40,7 @@ def make(sessions: Sessions, settings: PageSettings) -> web.Application:
     entrances = sessions.routes(settings.base)
     app[OPEN] = frozenset((_static, *(route.handler for route in entrances)))
     app.on_response_prepare.append(security.add_headers)
-    app.on_cleanup.append(_close)
+    app.on_shutdown.append(_close)  # before the server waits for open streams: it ends them
     app.add_routes([*_routes(settings.base), *entrances])
     return app
 

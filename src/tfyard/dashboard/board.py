@@ -250,6 +250,8 @@ class JobsBoard:
         if known is None or (interest.whole and not known.is_whole) or not known.at.timestamp():
             return True
         age = (datetime.now(UTC) - known.at).total_seconds()
+        if age < 0:
+            return True  # the clock was set back
         often = PAGE_EVERY if interest.whole else max(LIST_EVERY, len(self._interests) / MOST_A_SECOND)
         every = max(often, SLOWER * known.took)
         if known.of != row.job:

@@ -8,6 +8,7 @@ from datetime import datetime
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from tfyard.dashboard import times
 from tfyard.overview import comparison as sides
 from tfyard.overview.attempts import UNDER_WAY, Attempt
 from tfyard.overview.comparison import Comparison
@@ -17,7 +18,8 @@ from tfyard.overview.progress import Progress
 from tfyard.overview.wording import duration, number
 
 SPARK = CurveBox(2, 3, 92, 18)
-CHART = CurveBox(64, 12, 556, 150)
+CHART = CurveBox(84, 12, 536, 150)
+"""Left of it there is room for numbers such as -1.234e-05."""
 CHART_WIDTH, CHART_HEIGHT = 640, 190
 MOST_POINTS = 160
 """Points of a curve that answer to the pointer; more would be narrower than it."""
@@ -228,10 +230,10 @@ def timeline(attempts: Sequence[Attempt], now: datetime) -> Markup:
         )
         parts += [_bar(each, x, top, now) for each in known if each.task == task]
     bottom = ROW * len(tasks) + 18
-    parts.append(f'<text x="{LABELS}" y="{bottom}">{first:%H:%M:%S}</text>')
+    parts.append(f'<text x="{LABELS}" y="{bottom}">{times.moment(first, times.IN_SVG)}</text>')
     parts.append(
         f'<text x="{TIMELINE_WIDTH - 6}" y="{bottom}" text-anchor="end">'
-        f"{last:%H:%M:%S} UTC, {duration(seconds)}</text>"
+        f"{times.moment(last, times.IN_SVG)} {times.zone(times.IN_SVG)}, {duration(seconds)}</text>"
     )
     label = f"timeline of {len(known)} attempts at {len(tasks)} tasks; the table below has the same"
     return Markup(
@@ -247,7 +249,8 @@ def _begin(attempt: Attempt) -> datetime | None:
 def _end(attempt: Attempt, now: datetime) -> datetime:
     begin = _begin(attempt)
     assert begin
-    return attempt.finished or (now if attempt.state in UNDER_WAY else attempt.started or begin)
+    end = attempt.finished or (now if attempt.state in UNDER_WAY else attempt.started or begin)
+    return max(attempt.started or begin, end)  # the clock of a cluster may be ahead
 
 
 def _bar(attempt: Attempt, x: Callable[[datetime], float], top: int, now: datetime) -> str:
@@ -265,10 +268,11 @@ def _bar(attempt: Attempt, x: Callable[[datetime], float], top: int, now: dateti
         for kind, begin, to in phases
         if begin and to and to >= begin
     )
-    return f"<g><title>{escape(title(attempt, now))}</title>{bars}</g>"
+    began = f"; began {times.moment(created)} {times.zone()}"
+    return f"<g><title>{escape(_title(attempt, now))}{began}</title>{bars}</g>"
 
 
-def title(attempt: Attempt, now: datetime) -> str:
+def _title(attempt: Attempt, now: datetime) -> str:
     parts = [f"{attempt.task}, attempt {attempt.number}: {attempt.state}"]
     if attempt.started:
         parts.append(f"ran {duration(max(0.0, (_end(attempt, now) - attempt.started).total_seconds()))}")

@@ -32,6 +32,7 @@ class ComparedSide(Struct, frozen=True, kw_only=True):
     state: str
     figure: str
     colour: str
+    started: datetime | None
     pin: str
     """The address with this job as the baseline; empty: it is the baseline."""
     leave_out: str
@@ -97,14 +98,15 @@ def _rows(found: Comparison) -> list[tuple[str, Row]]:
 
 
 def _side(found: Comparison, jobs: Sequence[Address], turn: int) -> ComparedSide:
-    state = found.jobs[turn].record.state
+    record = found.jobs[turn].record
     others = [job for at, job in enumerate(jobs) if at != turn]
     return ComparedSide(
         label=found.labels[turn],
         address=jobs[turn],
-        state=state,
-        figure=drawing.figure(state),
+        state=record.state,
+        figure=drawing.figure(record.state),
         colour=charts.colour(turn),
+        started=record.started,
         pin=_query([jobs[turn], *others]) if turn else "",
         leave_out=_query(others) if len(others) > 1 else "",
     )

@@ -3,7 +3,7 @@ is drawn by `charts.py` and `log_lines.py` is escaped there."""
 
 import hashlib
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from tfyard import __version__
+from tfyard.dashboard import times
 from tfyard.overview.wording import age, duration, harmless, number, size
 
 STATIC = {"style.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -64,13 +65,13 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "ago": ago,
-        "moment": moment,
         "harmless": harmless,
         "size": size,
         "number": number,
     }
-    environment.filters |= {"duration": duration, "quoted": quoted, "clock": clock, "fix": fix}
-    environment.globals |= {"version": __version__, "version_of": version_of}
+    environment.filters |= {"duration": duration, "quoted": quoted, "fix": fix}
+    environment.filters |= {"moment": times.moment, "clock": times.clock, "dated": times.dated}
+    environment.globals |= {"version": __version__, "version_of": version_of, "zone": times.zone}
     return environment
 
 
@@ -120,22 +121,3 @@ def quoted(text: str) -> Markup:
 def fix(text: str) -> Markup:
     """A fix is a command or a line of a file, unless backticks in it say which part is."""
     return quoted(text if "`" in text else f"`{text}`")
-
-
-def moment(at: datetime | None) -> Markup:
-    """A time in UTC; the script shows it in the zone of the reader, if asked to."""
-    if at is None:
-        return Markup()
-    utc = at.astimezone(UTC)
-    return Markup('<time datetime="{}">{}</time>').format(
-        utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), utc.strftime("%Y-%m-%d %H:%M:%S")
-    )
-
-
-def clock(at: datetime | None) -> Markup:
-    if at is None:
-        return Markup()
-    utc = at.astimezone(UTC)
-    return Markup('<time datetime="{}" data-short>{}</time>').format(
-        utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), utc.strftime("%H:%M:%S")
-    )

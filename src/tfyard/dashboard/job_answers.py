@@ -115,10 +115,13 @@ async def changes(request: web.Request) -> web.StreamResponse:
 async def log_file(request: web.Request) -> web.StreamResponse:
     job = await known(request)
     choice = log_lines.read(request.query)
+    chunks = job_log.chunks(job.viewer, job.address, job.tasks, choice)
+    first = await anext(chunks, b"")  # whatever stands in the way is told before the answer begins
     headers = {"Content-Type": "text/plain; charset=utf-8", **job.address.file(".log")}
     response = web.StreamResponse(headers=headers)
     await response.prepare(request)
-    async for chunk in job_log.chunks(job.viewer, job.address, job.tasks, choice):
+    await response.write(first)
+    async for chunk in chunks:
         await response.write(chunk)
     return response
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -21,6 +21,7 @@ from tfyard.errors import TfyardError
 from tfyard.logs.lines import Lines, LogEvent, Wanted, attempt_of, chosen
 from tfyard.logs.readings import without_colours
 from tfyard.node.logs import LONGEST_LINE, clean_lines
+from tfyard.overview.wording import TOOL
 
 FIRST_LINES = 1.0
 """Seconds that a page waits for the first lines of a log; later ones come by its stream."""
@@ -100,14 +101,14 @@ def _around(viewer: Viewer, address: Address, choice: LogChoice) -> tuple[list[L
     stamp = rest.rpartition("-")[0]
     task, _, attempt = name.partition("/")[0].partition("#")
     try:
-        at = datetime.fromisoformat(stamp)
+        at = datetime.fromisoformat(stamp).astimezone(UTC)
         number, restart = attempt_of(attempt)
         wanted = Wanted(
             tasks=(task,), since=at - AROUND, times=True, attempt=number, restart=restart, all_attempts=True
         )
         events = viewer.identity.find(address).logs(wanted)
         lines = list(islice((line for event in events for line in of_event(event)), MOST_READ))
-    except (TfyardError, ValueError) as problem:
+    except (TfyardError, ValueError, OverflowError) as problem:
         return [], f"this line cannot be found: {problem}"
     place = next((at for at, line in enumerate(lines) if line.id == choice.at), None)
     if place is None:
@@ -164,6 +165,16 @@ def _whole_lines(event: LogEvent) -> Iterator[LogLine]:
 async def chunks(
     viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice
 ) -> AsyncIterator[bytes]:
-    found = text(viewer, address, tasks, choice)
-    while (chunk := await aio.in_thread(next, found, b"")) != b"":
+    """What cannot be read at all raises; what comes later ends with the reason: the answer has begun by then."""
+    found, chunk = text(viewer, address, tasks, choice), b""
+    while True:
+        try:
+            chunk = await aio.in_thread(next, found, b"")
+        except (TfyardError, OSError) as problem:  # OSError: the folder of a run was removed meanwhile
+            if not chunk and isinstance(problem, TfyardError):
+                raise
+            yield f"{TOOL} the rest cannot be read: {problem}\n".encode()
+            return
+        if not chunk:
+            return
         yield chunk

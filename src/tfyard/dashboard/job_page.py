@@ -1,17 +1,17 @@
 """The page of one job: its parts, from what the board knows of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tfyard.dashboard import buttons, charts, commands, drawing, jobs_page
+from tfyard.dashboard import buttons, charts, commands, drawing, jobs_page, times
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.overview import attempts, job_table, job_view, top
 from tfyard.overview.attempts import Attempt
-from tfyard.overview.job_view import JobView
+from tfyard.overview.job_view import JobView, ToldEvent
 from tfyard.overview.wording import harmless
 from tfyard.sdk.place import Listed
 
@@ -45,9 +45,7 @@ def values(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, 
         "uses": drawing.table(
             top.COLUMNS, [top.row(each) for each in details.uses[:ROWS]] if details else []
         ),
-        "events": drawing.table(
-            job_view.EVENT_COLUMNS, job_view.event_rows(view.events[-ROWS:], now) if view else []
-        ),
+        "events": _events(view.events[-ROWS:] if view else (), now),
         "last_words": _last_words(tried),
         "freshness": viewer.board.freshness,
         "now": now,
@@ -81,6 +79,14 @@ def _sentence(view: JobView, now: datetime) -> str:
     """The sentence of `tfyard describe`; its first word stands beside it, in colour."""
     name = job_table.state(view.summary)
     return job_view.sentence(view, now).removeprefix(name).strip()
+
+
+def _events(told: Sequence[ToldEvent], now: datetime) -> dict[str, Any]:
+    """The pointer shows the times of their ages."""
+    known = drawing.table(job_view.EVENT_COLUMNS, job_view.event_rows(told, now))
+    for row, each in zip(known["rows"], told, strict=True):
+        row[0] = times.dated(row[0], each.event.at)
+    return known
 
 
 def _shown(tried: tuple[Attempt, ...]) -> tuple[Attempt, ...]:

@@ -88,10 +88,10 @@ def _row(line: LogLine, colours: Mapping[str, int], address: str, marked: str) -
         label = f"<b>{escape(name)}</b>" if name else ""
         return f'<li class="remark">{label}<span>{escape(line.text)}</span></li>'
     at, key = escape(line.stamp), escape(line.id)
-    time = f'<time datetime="{at}" data-short>{at[11:19]}</time>' if line.stamp else "<i>#</i>"
+    time = f'<time datetime="{at}" data-shows="short">{at[11:19]}</time>' if line.stamp else "<i>#</i>"
     mark = ' class="marked"' if line.id == marked else ""
     colour = colours.get(line.start.task, 0)
     return (
-        f'<li id="{key}"{mark}><a href="{escape(address)}" title="The address of this line">{time}</a>'
+        f'<li id="{key}"{mark}><a href="{escape(address)}">{time}</a>'
         f'<b class="t{colour}">{escape(name)}</b><span>{escape(line.text)}</span></li>'
     )

@@ -191,7 +191,9 @@ class People:
             await asyncio.gather(*(self._look_at(key) for key in list(self._known)))
 
     async def _look_at(self, key: bytes) -> None:
-        person = self._known[key]
+        person = self._known.get(key)
+        if person is None:  # signed out before it was their turn
+            return
         if person.is_over or (person.is_to_check and not await self._is_still_accepted(person)):
             await self._forget(key)
 

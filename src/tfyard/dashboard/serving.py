@@ -1,12 +1,14 @@
 """Serves the page: on this machine for the user who started it, or to many people, each with their own token."""
 
 import asyncio
+import logging
 import secrets
 import socket
 import sys
 from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 
 from tfyard.controller.bind import Bind
@@ -15,6 +17,7 @@ from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.one_user import TOKEN, OneUser
 from tfyard.dashboard.people import OfferedJobs, People, SessionLimits
 from tfyard.dashboard.security import LOOPBACK, PageSettings
+from tfyard.dashboard.sessions import Sessions
 from tfyard.dashboard.signing_in import SigningIn
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError, Usage
@@ -23,6 +26,9 @@ from tfyard.sdk.forwarding import HOST
 USUAL_PORT = 8765
 LAST_ANSWERS = 1.0
 """Seconds that open streams have to end when the page is stopped."""
+LONGEST_ADDRESS = 1 << 16
+"""Bytes of an address: what is asked about a hundred marked jobs names all of them."""
+LOG = logging.getLogger("tfyard.dashboard.requests")
 
 
 class Serving(Struct, frozen=True, kw_only=True):
@@ -44,7 +50,7 @@ async def serve(identity: ViewerIdentity, serving: Serving) -> None:
     listening = _listen(serving.port)
     port = listening.getsockname()[1]
     settings = PageSettings(base=base, hosts=security.hosts(port, serving.hosts), proxies=believed)
-    runner = web.AppRunner(app.make(user, settings), access_log=None, shutdown_timeout=LAST_ANSWERS)
+    runner = _runner(user, settings)
     try:
         await runner.setup()
         await web.SockSite(runner, listening).start()
@@ -59,21 +65,42 @@ async def serve(identity: ViewerIdentity, serving: Serving) -> None:
         await runner.cleanup()
 
 
+def _runner(sessions: Sessions, settings: PageSettings) -> web.AppRunner:
+    return web.AppRunner(
+        app.make(sessions, settings),
+        access_log=None,
+        shutdown_timeout=LAST_ANSWERS,
+        max_line_size=LONGEST_ADDRESS,
+        logger=LOG,
+    )
+
+
+def _is_about_us(record: logging.LogRecord) -> bool:
+    """What is no HTTP, or too long, is answered with 400: whoever sends it must not fill the user's terminal."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+LOG.addFilter(_is_about_us)
+
+
 def _listen(port: int) -> socket.socket:
     """A socket on loopback; there is no option for another address."""
     try:
         return _bound(port or USUAL_PORT)
     except OSError as problem:
         if port:
-            raise TfyardError(f"port {port} of this machine cannot be used: {problem.strerror}") from None
+            text = f"port {port} of this machine cannot be used: {problem.strerror}"
+            raise TfyardError(f"{text}; without --port, a free one is taken") from None
         return _bound(0)
 
 
 def _bound(port: int) -> socket.socket:
+    """It listens already: of two that are only bound, the system tells the second one too late."""
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((HOST, port))
+        made.listen()
     except OSError:
         made.close()
         raise
@@ -118,7 +145,7 @@ async def serve_many(jobs: OfferedJobs, serving: ServingMany) -> None:
     if settings.base and not proxies.is_path(settings.base):
         raise Usage(f"--path {serving.path}: write a path such as /tfyard")
     sessions = SigningIn(People(jobs, serving.limits))
-    runner = web.AppRunner(app.make(sessions, settings), access_log=None, shutdown_timeout=LAST_ANSWERS)
+    runner = _runner(sessions, settings)
     try:
         await runner.setup()
         serving.show(f"http://{await _listen_at(runner, serving.bind)}{settings.base}/")

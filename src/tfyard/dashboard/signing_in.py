@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from tfyard.dashboard import bearer
-from tfyard.dashboard.answers import SETTINGS, see_other, whole
+from tfyard.dashboard.answers import SETTINGS, fields_of, see_other, whole
 from tfyard.dashboard.people import People
 from tfyard.dashboard.proxies import as_seen
 from tfyard.dashboard.sessions import COOKIE
@@ -61,13 +61,13 @@ class SigningIn:
         return web.Response(text="ok\n")
 
     async def _sign_in(self, request: web.Request) -> web.Response:
-        fields = await request.post()
-        text = str(fields.get("namespaces", ""))
+        fields = await fields_of(request)
+        text = fields.get("namespaces", "")
         try:
             names = bearer.namespaces(text)
         except Usage as problem:
             return self._form(request, str(problem), text)
-        person = await self._people.of_token(str(fields.get("token", "")).strip())
+        person = await self._people.of_token(fields.get("token", "").strip())
         if person is None:
             return self._form(
                 request, "The cluster does not accept this token: it is wrong, or has ended.", text
@@ -84,7 +84,7 @@ class SigningIn:
         return answer
 
     async def _choose(self, request: web.Request) -> web.Response:
-        names = bearer.namespaces(str((await request.post()).get("namespaces", "")))
+        names = bearer.namespaces((await fields_of(request)).get("namespaces", ""))
         answer = see_other("./")
         _set(request, answer, NAMESPACES, ".".join(names), max_age=A_YEAR if names else 0)
         return answer

@@ -11,33 +11,38 @@
   const store = (key, value) => { try { localStorage.setItem("tfyard-" + key, value); } catch { /* private window */ } };
   const pad = (number, width = 2) => String(number).padStart(width, "0");
   let zone = stored("zone") === "local" ? "local" : "utc";
+  const nameOfZone = () => (zone === "utc" ? "UTC" : "local time");
 
   function showTime(element) {
-    const at = new Date(element.dateTime);
+    const at = new Date(element.getAttribute("datetime")), shows = element.dataset.shows;
     if (isNaN(at)) return;
-    const utc = zone === "utc";
-    const get = (name) => at[(utc ? "getUTC" : "get") + name]();
+    const get = (name) => at[(zone === "utc" ? "getUTC" : "get") + name]();
     const clock = `${pad(get("Hours"))}:${pad(get("Minutes"))}:${pad(get("Seconds"))}`;
     const day = `${get("FullYear")}-${pad(get("Month") + 1)}-${pad(get("Date"))}`;
-    element.textContent = "short" in element.dataset ? clock : `${day} ${clock}`;
-    element.title = `${day} ${clock} ${utc ? "UTC" : "local time"}`;
+    if (shows !== "words") element.textContent = shows === "short" ? clock : `${day} ${clock}`;
+    element.title = `${day} ${clock} ${nameOfZone()}`;
   }
-  const showTimes = (where) => where.querySelectorAll("time[datetime]").forEach(showTime);
+  function showTimes(where) {
+    where.querySelectorAll("[datetime]").forEach(showTime);
+    where.querySelectorAll("[data-zone]").forEach((each) => { each.textContent = nameOfZone(); });
+  }
 
   const zoneButton = byId("zone");
-  function nameZone() {
+  function useZone(name) {
+    zone = name === "local" ? "local" : "utc";
     zoneButton.textContent = zone === "utc" ? "UTC" : "Local time";
-    zoneButton.setAttribute("aria-label", `Times are in ${zone === "utc" ? "UTC" : "local time"}; change`);
-  }
-  zoneButton.hidden = false;
-  nameZone();
-  zoneButton.addEventListener("click", () => {
-    zone = zone === "utc" ? "local" : "utc";
-    store("zone", zone);
-    nameZone();
+    zoneButton.title = `Times are in ${nameOfZone()}; change`;
+    zoneButton.setAttribute("aria-label", zoneButton.title);
     showTimes(document);
+  }
+  byId("utc").hidden = true;
+  zoneButton.hidden = false;
+  useZone(zone);
+  zoneButton.addEventListener("click", () => {
+    useZone(zone === "utc" ? "local" : "utc");
+    store("zone", zone);
   });
-  if (zone === "local") showTimes(document);
+  addEventListener("storage", (event) => { if (event.key === "tfyard-zone") useZone(event.newValue); });
 
   const themeButton = byId("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -54,12 +59,16 @@
     paint(stored("theme") || (now === "dark" ? "light" : "dark"));
   });
 
-  // --- keyboard: / searches, Escape leaves
+  // --- keyboard: / searches, Escape leaves a field or a menu
   addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, textarea, select");
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
+    const menu = document.querySelector(".columns[open], .who[open]");
     if (event.key === "/" && !typing && byId("find")) {
       event.preventDefault();
       byId("find").focus();
+    } else if (event.key === "Escape" && menu) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
     } else if (event.key === "Escape" && typing) {
       typing.blur();
     }
@@ -106,7 +115,7 @@
       if (scrolled[at]) [each.scrollLeft, each.scrollTop] = scrolled[at];
     });
     if (focused) element.querySelector(focused)?.focus({ preventScroll: true });
-    if (zone === "local") showTimes(element);
+    showTimes(element);
     if (part.id === "head") document.title = document.title.replace(/^[^:]*/, element.querySelector(".pill").textContent);
     countMarked();
   }
@@ -142,18 +151,19 @@
       skippedText.textContent = `${skipped.toLocaleString("en")} lines were skipped: more than a page can show; a download has all of them.`;
     }
     byId("log-end").textContent = log.end || "";
+    pause.hidden = Boolean(log.end) && !paused;
   }
   function append(html) {
     const follows = isAtEnd();
     const template = document.createElement("template");
     template.innerHTML = html;
-    if (zone === "local") showTimes(template.content);
+    showTimes(template.content);
     lines.append(template.content);
     while (lines.children.length > MOST_LINES) lines.firstElementChild.remove();
     if (follows) box.scrollTop = box.scrollHeight;
   }
   if (pause && lines?.dataset.next !== undefined) {
-    pause.hidden = false;
+    pause.hidden = Boolean(byId("log-end").textContent);
     box.scrollTop = box.scrollHeight;
     pause.addEventListener("click", () => {
       paused = !paused;
@@ -174,6 +184,7 @@
     if (!bulk) return;
     const count = document.querySelectorAll("input[name=job]:checked").length;
     bulk.classList.toggle("some", count > 0);
+    bulk.querySelectorAll("button").forEach((each) => { each.disabled = !count; });
     bulk.querySelector("span").textContent = count ? `${count} marked:` : "With those that are marked:";
   }
   document.addEventListener("change", countMarked);
@@ -213,7 +224,7 @@
   async function poll() {
     if (document.hidden) return;
     try {
-      const answer = await fetch(address() + "&poll=1");
+      const answer = await fetch(address() + "&poll=1", { signal: AbortSignal.timeout(QUIET) });
       if (answer.status === 401 && byId("who")) return location.reload();  // signed out: the form says so
       if (!answer.ok) throw new Error(answer.statusText);
       take(await answer.text());
