@@ -19,11 +19,10 @@ from tfyard.job_input import script
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 from tfyard.local.settings import RunOptions
-from tfyard.model.names import LATEST
+from tfyard.model.names import LATEST, OUT_VARIABLE
 from tfyard.remote.submitting.prepare import (
     OUT,
     OUT_SIZE,
-    OUT_VARIABLE,
     PreparedSubmission,
     Submission,
     prepare,

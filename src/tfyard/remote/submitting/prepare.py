@@ -13,7 +13,7 @@ from tfyard.job_input import code_folder, files, options, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import JobOptions
 from tfyard.model import Job, Manifest, MLflow, Problem, Role
-from tfyard.model.names import GIVEN_AS, JOB_NAME, SWEEP
+from tfyard.model.names import GIVEN_AS, JOB_NAME, OUT_VARIABLE, SWEEP
 from tfyard.overview.storage_classes import ONE, choose
 from tfyard.remote.submitting.applying import content
 from tfyard.render import CodeFile, RenderOptions, podspec
@@ -21,8 +21,8 @@ from tfyard.render.tfjob import tfjob, unsupported
 from tfyard.tracking.addresses import is_loopback
 from tfyard.views.objects import StorageClass
 
-OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
-"""Mount path of a script's volume for outputs, the variable with this path, and the size of its claim."""
+OUT, OUT_SIZE = "/out", "10Gi"
+"""Mount path of a script's volume for outputs, and the size of its claim."""
 CLAIM = "PersistentVolumeClaim"
 KEPT = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume", CLAIM)
 """Kinds of objects beside workloads that a job needs as they are, in the order in which they are created."""
