@@ -232,8 +232,11 @@ def test_kept_data_is_there_at_the_next_up(tmp_path: Path) -> None:
         assert "its data is in" in done.out
         assert "tfyard-dev" not in mine.read_text()
         assert {path.name for path in box.folder.path.iterdir()} == {"data", "lock"}
-        box.up()
+        box.up("--no-operator")
         assert "configmap/kept" in box.kubectl("get", "configmaps", "-o", "name")
+        assert "clusterrole.rbac.authorization.k8s.io/tfyard-operator" not in box.kubectl(
+            "get", "clusterroles", "-o", "name"
+        ), "it says that the operator of `tfyard dev` works here"
 
 
 def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Path) -> None:

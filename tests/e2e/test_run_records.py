@@ -178,3 +178,13 @@ def test_among_ten_thousand_runs_only_the_records_that_are_needed_are_read(
     read.clear()
     assert len(runs.listed(datetime.now(UTC), home)) == 10_000
     assert len(read) == 10_000, "each record is read once"
+
+
+def test_names_of_files_do_not_reach_the_terminal_as_control_characters(yard: Yard, code: Path) -> None:
+    (code / "\x1b]0;title\x07.py").touch()
+    yard.tfyard("run", "-q", "train.py", "--", "--lr", "1")
+    yard.tfyard("run", "-q", "train.py", "--", "--lr", "2")
+    for words in (["compare", "train"], ["compare", "train", "--diff"], ["rerun", "train", "--exact"]):
+        said = yard.tfyard(*words, "--local")
+        assert "^[]0;title.py: its name has special characters" in said.stdout + said.stderr
+        assert "\x1b" not in said.stdout + said.stderr

@@ -1,5 +1,6 @@
 """Runs whose files were damaged: what can be read is shown, and what cannot is named."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import job_records, options_file, runs
 from tfyard.overview.job_record import Origin, told_software
+from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.tracking.orders import KEPT, kept
 
 DAMAGED = {
@@ -69,3 +71,26 @@ def test_what_a_pod_tells_of_its_packages_may_be_nested_too_deeply() -> None:
     software = told_software(f"packages: {DAMAGED['deep'].decode()}\n")
     assert software is not None
     assert "is corrupt" in software.problem
+
+
+@pytest.mark.parametrize(
+    ("tasks", "hours"),
+    [
+        ([TaskRecord(name="a-0", outcome="Succeeded", cpu=3600.0, peak=1)], 1.0),
+        (
+            [
+                TaskRecord(name="a-0", outcome="Running"),
+                TaskRecord(name="a-1", outcome="Failed", cpu=9.0, peak=1),
+            ],
+            None,
+        ),
+        ([TaskRecord(name="a-0", outcome="Waiting", starts=0)], 0.0),
+    ],
+    ids=["ended", "running or killed", "not started"],
+)
+def test_what_was_not_measured_is_not_zero(
+    run: RunDirectory, tasks: list[TaskRecord], hours: float | None
+) -> None:
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    record = RunRecord(name=run.path.name, job="a", started=began, tasks=tuple(tasks))
+    assert job_records.read(run, record).cpu_hours == hours

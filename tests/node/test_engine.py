@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tfyard.node.engine import Engine
 from tfyard.node.processes import ContainerCommand
@@ -53,3 +54,27 @@ async def test_a_command_beside_a_container_is_killed_at_its_timeout(tmp_path: P
         while main.beside:
             await asyncio.sleep(0.02)
     assert [*tmp_path.glob("beside-*")] == []
+
+
+@pytest.mark.parametrize("has_files", [False, True])
+async def test_a_debugger_beside_a_container_finds_its_program_where_it_is(
+    tmp_path: Path, has_files: bool
+) -> None:
+    """`py-spy`, which `tfyard why --stacks` calls, opens the program by the path that /proc says."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("10.0.0.1 me\n")
+    files = ((str(hosts), "/etc/hosts", False),) if has_files else ()
+    async with Engine(tmp_path) as engine:
+        if not engine.has_namespaces:
+            pytest.skip("namespaces are not allowed here")
+        command = replace(shell("echo $$; exec /bin/sleep 600"), files=files)
+        main = await engine.start("main", command, tmp_path / "main.log")
+        assert await engine.started(main)
+        while not (tmp_path / "main.log").read_text().endswith("\n"):
+            await asyncio.sleep(0.02)
+        pid = int((tmp_path / "main.log").read_text())
+        line = f"cat /etc/hosts; readlink -f /bin/sleep; readlink /proc/{pid}/exe"
+        code, text = await engine.run_beside(main, ["/bin/sh", "-c", line])
+        *seen, expected, found = text.split("\n")
+        assert (code, found) == (0, expected)
+        assert (seen == ["10.0.0.1 me"]) == has_files

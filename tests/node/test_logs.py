@@ -38,6 +38,27 @@ def test_lines_come_once_and_whole(tmp_path: Path) -> None:
     assert list(follower.close()) == [WrittenLines("w", "last")]
 
 
+def test_a_line_that_has_ended_is_not_shown_as_begun_once_more(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.touch()
+    follower = LogFileFollower("w", path)
+    follower.begun = b"\r 1/13 loss: 9"
+    assert list(follower.read()) == [UnfinishedLine("w", " 1/13 loss: 9", is_rewritten=True)]
+    path.write_bytes(b"\r 1/13 loss: 9\r13/13 loss: 8\n")
+    assert list(follower.read()) == [WrittenLines("w", "13/13 loss: 8")]
+
+
+def test_the_line_that_has_begun_after_one_that_ended_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    follower = LogFileFollower("w", path)
+    path.write_bytes(b"13/13 loss: 8\n")
+    follower.begun = b"\r 1/5 evaluating"
+    assert list(follower.read()) == [
+        WrittenLines("w", "13/13 loss: 8"),
+        UnfinishedLine("w", " 1/5 evaluating", is_rewritten=True),
+    ]
+
+
 def count(found: list[object]) -> int:
     return sum(item.text.count("\n") + 1 for item in found if isinstance(item, WrittenLines))
 

@@ -184,3 +184,16 @@ def test_values_of_a_job_that_counts_epochs_are_placed_by_epoch() -> None:
     loss, rate = best_values(points)
     assert (loss.last, loss.at, loss.best, loss.best_at, loss.unit) == (3.0, 2, 2.0, 1, "epoch")
     assert (rate.best, rate.best_at) == (None, None)
+
+
+def test_what_others_have_recorded_does_not_reach_the_terminal_as_control_characters() -> None:
+    """The record of a job on a cluster is a ConfigMap that others may write."""
+    evil = "\x1b]0;title\x07\x1b[2J"
+    code = CodeState(commit="a" * 40, missing=(f"{evil}.py: its name has special characters",), problem=evil)
+    one, other = job("a", code=code), job("b", parameters={"lr": evil}, problems=(evil,))
+    compared = of(one, other)
+    alone = comparison_text.record_lines(one, START)
+    as_file = [each(compared).splitlines() for each in (comparison_text.csv, comparison_text.markdown)]
+    for text in map("".join, (alone, comparison_text.lines(compared), *as_file)):
+        assert "^[]0;title^[[2J" in text
+        assert text.isprintable()

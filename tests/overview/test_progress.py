@@ -53,6 +53,14 @@ def test_the_curve_of_a_program_that_counts_epochs_has_a_point_for_each() -> Non
     assert made.loss() == Curve("loss worker-0", "epoch", [(1, 1.0), (2, 1 / 2), (3, 1 / 3)])
 
 
+def test_a_program_that_counts_only_epochs_has_no_steps() -> None:
+    made = Progress()
+    made.note(Metric(task="worker-0", values={"loss": 0.5}, epoch=2), 0.0)
+    assert made.position() == "epoch 2"
+    made.note(Metric(task="worker-0", values={"loss": 0.5}, epoch=3, epochs=10), 1.0)
+    assert made.position() == "epoch 3/10"
+
+
 def test_the_time_left_is_that_of_all_epochs_and_a_bar_counts_before_it_is_finished() -> None:
     made = Progress()
     made.note(bar(1, 2, 1.0, going=True), 0.0)

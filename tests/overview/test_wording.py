@@ -7,7 +7,8 @@ from tfyard.overview import wording
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.9, "0s"), (59, "59s"), (60, "1m00s"), (3599, "59m59s"), (7325, "2h02m")]
+    ("seconds", "text"),
+    [(-5.2, "0s"), (0.9, "0s"), (59, "59s"), (60, "1m00s"), (3599, "59m59s"), (7325, "2h02m")],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert wording.duration(seconds) == text

@@ -197,6 +197,13 @@ def test_a_stall_beyond_the_limit_fails_the_job_and_ends_its_programs() -> None:
     assert (failure.cause, failure.task) == ("BackoffLimitExceeded", "worker-0")
     assert failure.message.endswith("(0 restarts allowed): worker-0 stalled: Epoch 3/10")
     assert [ending.reason for ending in decision.status.endings] == ["Stalled"]
+    condition = decision.status.condition("Stalled")
+    assert condition is not None
+    assert (condition.status, condition.reason, "restarting" in condition.message) == (
+        "False",
+        "NoOutput",
+        False,
+    )
     assert sorted(deleted(decision)) == ["mnist-worker-0", "mnist-worker-1"], "they would hang for ever"
 
 

@@ -14,6 +14,7 @@ from tfyard.install import manifests
 from tfyard.install.settings import Settings
 from tfyard.kube import Resource, requests
 from tfyard.kube.sync import SyncClient
+from tfyard.model.names import BOX_OPERATOR
 from tfyard.remote import doctor, installation
 from tfyard.remote.addresses import KINDS, path_of
 from tfyard.remote.installation import CannotInstall
@@ -147,6 +148,20 @@ def test_a_user_who_may_not_install_is_told_everything_at_once(plane: ControlPla
     ):
         assert f"  - you may not {permission}\n" in done.err
     assert "whether another TFJob operator works here cannot be seen" in done.err
+
+
+def test_on_a_cluster_of_tfyard_dev_a_second_operator_is_refused(
+    plane: ControlPlane, client: SyncClient
+) -> None:
+    role = KINDS["ClusterRole"]
+    client.send(requests.create(role.path(), {"metadata": {"name": BOX_OPERATOR}, "rules": []}))
+    done = run(plane, "install", "--no-wait")
+    client.send(requests.delete(role.path(name=BOX_OPERATOR)))
+    assert done.code == 1
+    assert done.err == (
+        "tfyard: nothing was installed:\n"
+        "  - `tfyard dev` runs its operator here; `tfyard dev up --no-operator` starts a cluster without it\n"
+    )
 
 
 def test_a_dry_run_stores_nothing(plane: ControlPlane, client: SyncClient) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from tfyard.cli import cluster, offers, several, target
-from tfyard.cli.output import print_json
+from tfyard.cli.output import coloured, print_json
 from tfyard.cli.screen.summary import plot
 from tfyard.errors import Usage
 from tfyard.overview import comparison as sides
 from tfyard.overview import comparison_text
 from tfyard.overview.comparison import Comparison
+from tfyard.overview.wording import harmless
 from tfyard.sdk import comparing
 
 
@@ -87,5 +88,10 @@ def _print_diff(compared: Comparison) -> None:
     for job in compared.jobs:
         for text in job.record.origin.code.missing:
             target.say(f"{job.label}: not in the diff: {text}")
-    text = comparing.code_difference(compared, colour=sys.stdout.isatty())
-    click.echo(text, nl=False) if text else target.say("the code is the same")
+    text = comparing.code_difference(compared)
+    if not text:
+        target.say("the code is the same")
+    elif sys.stdout.isatty():
+        click.echo("\n".join(coloured(harmless(line)) for line in text.rstrip("\n").split("\n")))
+    else:
+        click.echo(text, nl=False)  # as it is: `git apply` may read it

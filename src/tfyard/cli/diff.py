@@ -1,6 +1,5 @@
 """`tfyard diff`: what `tfyard submit` would change on a cluster."""
 
-import os
 import sys
 from typing import Any
 
@@ -15,7 +14,6 @@ from tfyard.remote.submitting.prepare import Submission, prepare
 from tfyard.remote.submitting.submission import pack
 
 DIFFERS = 1
-COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 
 
 @click.command("diff", cls=job_input.JobCommand)
@@ -48,7 +46,7 @@ def _diff(options: dict[str, Any]) -> int:
         output.print_json(changed)
     else:
         for line in (line for change in changed for line in changes.lines(change)):
-            click.echo(_coloured(harmless(line)))
+            click.echo(output.coloured(harmless(line)))
     return DIFFERS if changed else 0
 
 
@@ -59,9 +57,3 @@ def _manifests(client: SyncClient, options: dict[str, Any]) -> list[Manifest]:
     prepared = prepare(submission, client.access.namespace)
     problems.report(prepared.warnings, prepared.text)
     return pack(client, prepared, submission).manifests
-
-
-def _coloured(line: str) -> str:
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return line
-    return click.style(line, fg=COLOURS.get(line[:1]))

@@ -147,7 +147,9 @@ def main(program: str = "tfyard") -> None:
         report(error.problems, error.text, error.name)
         sys.exit(_error_code(error.exit_code))
     except TfyardError as error:
-        click.echo(f"tfyard: {error}", err=True)
+        from tfyard.overview.wording import harmless  # as above
+
+        click.echo(f"tfyard: {harmless(str(error))}", err=True)
         sys.exit(_error_code(error.exit_code))
 
 

@@ -1,5 +1,6 @@
-"""kubectl's output formats: -o json, yaml, name, wide, jsonpath=TEMPLATE, custom-columns=SPEC."""
+"""kubectl's output formats: -o json, yaml, name, wide, jsonpath=TEMPLATE, custom-columns=SPEC; and differences."""
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from tfyard.overview import jsonpath, table
 TABLES = ("table", "wide", "name")
 PLAIN = (*TABLES, "json", "yaml")
 WITH_TEMPLATE = ("jsonpath", "custom-columns")
+_COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 
 
 class OutputForm(Struct, frozen=True):
@@ -115,3 +117,10 @@ def _check(form: str, template: str) -> None:
     else:
         for _, path in _columns(template):
             jsonpath.parse_path(path)
+
+
+def coloured(line: str) -> str:
+    """A line of a difference as a terminal shows it."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return line
+    return click.style(line, fg=_COLOURS.get(line[:1]))

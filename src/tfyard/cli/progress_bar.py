@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tfyard.cli.target import say
 from tfyard.file_trees import Copied, CopyProgress
 from tfyard.file_trees import shown as in_full
+from tfyard.overview.wording import harmless
 from tfyard.overview.wording import size as in_words
 
 if TYPE_CHECKING:
@@ -72,4 +73,4 @@ class Bar:
         self._bar.advance(self._task, size)
 
     def say(self, text: str) -> None:
-        self._bar.console.print(f"tfyard: {text}", markup=False, highlight=False)
+        self._bar.console.print(f"tfyard: {harmless(text)}", markup=False, highlight=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfyard.cli import cluster
+from tfyard.overview.wording import harmless
 from tfyard.sdk import finding
 from tfyard.sdk.jobs_on_cluster import JobsOnCluster
 from tfyard.sdk.on_machine import has_runs, has_sweeps
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def say(text: str) -> None:
     """Print a message to standard error: standard output is for data."""
-    click.echo(f"tfyard: {text}", err=True)
+    click.echo(f"tfyard: {harmless(text)}", err=True)
 
 
 def to_change(name: str, options: Mapping[str, Any]) -> Place:

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
 from tfyard.install.roles import OPERATOR_RULES, SWEEP_ROLE, people_roles, rules, sweep_roles
 from tfyard.install.settings import Settings
-from tfyard.kube import Access, Client, kubeconfig, requests
+from tfyard.kube import Access, Client, NotFound, kubeconfig, requests
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import BOX_OPERATOR, OPERATOR_PORT
@@ -95,6 +95,8 @@ class Box:
             group.create_task(self._controllers(plane))
             if self.settings.operator:
                 group.create_task(self._operator(plane, client))
+            else:
+                group.create_task(forget_operator(client))
             await node.start(parts)
 
     # --- components
@@ -213,6 +215,13 @@ async def install_operator(client: Client) -> None:
     for document in (*role_and_binding(), *people_roles(), *sweep_roles(Settings(image="tfyard")), drivers()):
         path = resources[document["kind"]].path(name=document["metadata"]["name"])
         await client.send(requests.apply(path, document))
+
+
+async def forget_operator(client: Client) -> None:
+    """Delete what says that the operator works here: kept data may be from a time when it did."""
+    for resource in (requests.CLUSTER_ROLE_BINDINGS, requests.CLUSTER_ROLES):
+        with suppress(NotFound):
+            await client.send(requests.delete(resource.path(name=BOX_OPERATOR)))
 
 
 def drivers() -> Manifest:

@@ -27,7 +27,7 @@ class RecordedCode(Struct, frozen=True, kw_only=True):
     diff: str
 
 
-def difference(one: RecordedCode, other: RecordedCode, here: Path, *, colour: bool = False) -> str:
+def difference(one: RecordedCode, other: RecordedCode, here: Path) -> str:
     """The difference between the code of two jobs, as `git diff` writes it. `here`: a folder of the repository, if
     the recorded one is not on this machine."""
     for code in (one, other):
@@ -44,9 +44,7 @@ def difference(one: RecordedCode, other: RecordedCode, here: Path, *, colour: bo
         apart = {"GIT_OBJECT_DIRECTORY": str(folder / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
         scratch = GitTree(tree.folder, limits, apart, MOST_READ)
         sides = [_written(scratch, code, folder / f"index-{turn}") for turn, code in enumerate((one, other))]
-        return _told(
-            scratch, "diff", *INDEPENDENT, f"--color={'always' if colour else 'never'}", *sides, strip=False
-        )
+        return _told(scratch, "diff", *INDEPENDENT, "--color=never", *sides, strip=False)
 
 
 def checked_out(code: RecordedCode, at: Path) -> None:

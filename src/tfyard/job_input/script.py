@@ -8,12 +8,12 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import as_name
 from tfyard.model import Job, Manifest
 from tfyard.model.expansion import escape
-from tfyard.model.names import DEFAULT_IMAGE
+from tfyard.model.names import DEFAULT_IMAGE, OUT_VARIABLE
 
 from .options import JobOptions
 
-OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
-"""Mount path of a script's volume for outputs, the variable with this path, and the size of its claim."""
+OUT, OUT_SIZE = "/out", "10Gi"
+"""Mount path of a script's volume for outputs, and the size of its claim."""
 
 
 def words(options: JobOptions) -> Manifest:

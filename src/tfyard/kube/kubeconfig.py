@@ -154,7 +154,8 @@ def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Acces
         return in_cluster(environ)
     if not config.contexts:
         raise BadKubeconfig(
-            f"no kubeconfig in {', '.join(map(str, files))}, and this process does not run in a Pod"
+            f"no kubeconfig in {', '.join(map(str, files))}, and this process does not run in a Pod;"
+            " --kubeconfig names another file, and `tfyard dev up` starts a cluster on this machine"
         )
     return choose(config, context)
 

@@ -41,11 +41,18 @@ def read(run: RunDirectory, record: RunRecord) -> JobRecord:
         devices=devices.devices(log),
         roles=job_record.roles(job, {}) if job else (),
         attempts=tuple(tried),
-        cpu_hours=sum(task.cpu for task in record.tasks) / 3600,
+        cpu_hours=_cpu_hours(record),
         gpu_hours=attempts.gpu_hours(job, tried, record.ended or datetime.now(UTC)) if job else None,
         diff=diff,
         problems=tuple(problems),
     )
+
+
+def _cpu_hours(record: RunRecord) -> float | None:
+    """Of all tasks. What a program used is known at its end, and never if it was killed together with tfyard."""
+    if any(task.starts and not task.peak for task in record.tasks):
+        return None
+    return sum(task.cpu for task in record.tasks) / 3600
 
 
 def origin(run: RunDirectory, job: Job | None) -> tuple[Origin, str, list[str]]:

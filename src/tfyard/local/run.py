@@ -26,6 +26,7 @@ from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.run_events import Ended, Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.record import Recorder, RunRecord
+from tfyard.overview.wording import harmless
 
 if TYPE_CHECKING:
     from tfyard.local.mlflow import RunAtMLflow
@@ -215,7 +216,7 @@ class Execution:
         return {"notebook": cluster_config.jupyter(self.prepared, port, self.directory.path.resolve())}
 
     def _note(self, level: str, text: str) -> None:
-        self._emit(Note(level, text))
+        self._emit(Note(level, harmless(text)))
 
     def _emit(self, event: RunEvent) -> None:
         self._recorder.note(event)

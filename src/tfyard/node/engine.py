@@ -144,7 +144,8 @@ class Engine:
     async def start_beside(
         self, process: ContainerProcess, command: ContainerCommand, log: Path
     ) -> ContainerProcess:
-        started = await self.start(f"{process.id}/{next(self._numbers)}", command, log)
+        id = f"{process.id}/{next(self._numbers)}"
+        started = await self.start(id, replace(command, beside=process.id), log)
         process.beside.add(started)
         started.ended.add_done_callback(lambda _: process.beside.discard(started))
         if process.ended.done():

@@ -83,7 +83,7 @@ def make_view(mounts: Sequence[Mount], points: Sequence[str] = (), *, own_proc: 
         refusal = os.read(answers, 4096)
         if refusal != b"ready":
             raise OSError(refusal.decode(errors="replace"))
-        return _open_view(pid)
+        return open_view(pid)
     finally:
         os.close(wait)
         os.close(answers)
@@ -182,7 +182,8 @@ def _make_and_wait(
         os._exit(0)
 
 
-def _open_view(pid: int) -> MountView:
+def open_view(pid: int) -> MountView:
+    """The view that another process is in."""
     own = os.stat("/proc/self/ns/user").st_ino
     user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)

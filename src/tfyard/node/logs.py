@@ -138,7 +138,10 @@ class LogFileFollower:
         end = data.rfind(b"\n")
         begun = data[end + 1 :]
         if end >= 0:
-            yield WrittenLines(self.source, clean_lines(self._partial + data[:end], self._longest), is_flood)
+            whole = self._partial + data[:end]
+            yield WrittenLines(self.source, clean_lines(whole, self._longest), is_flood)
+            if self.begun == self._shown or self.begun in whole:
+                self.begun = b""  # it has ended; what has begun since is still to be said
             self._is_rewritten, self._shown = False, b""
         elif len(self._partial) == self._kept and b"\r" not in begun:
             return

@@ -11,6 +11,10 @@ Standard library only, and little of it: the supervisor imports it and must star
 import fcntl
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CHUNK, PIPE = 1 << 15, 1 << 18
 """Bytes that are read at once, and that a pipe should hold."""
 LONGEST = 1 << 20
@@ -108,6 +112,20 @@ class ProcessOutput:
                 view = view[os.write(self._log, view) :]
         except OSError:
             return  # a full disk must not end the process
+
+
+def open_stdio(message: "dict[str, Any]") -> tuple[list[int] | OSError, ProcessOutput | None]:
+    """Open stdin, stdout and stderr; the latter two go to the log unless the message says otherwise."""
+    try:
+        if not message["stdio"]:
+            output = ProcessOutput(message["log"])
+            stdin = os.dup(0) if message["stdin"] else os.open(os.devnull, os.O_RDONLY)
+            return [stdin, *output.theirs], output
+        modes = [os.O_RDWR] * 3 if message["tty"] else [os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]
+        pairs = zip(message["stdio"], modes, strict=True)
+        return [os.open(path, mode | os.O_NOCTTY) for path, mode in pairs], None
+    except OSError as error:
+        return error, None
 
 
 def _enlarge(pipe: int) -> None:

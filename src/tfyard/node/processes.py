@@ -41,6 +41,8 @@ class ContainerCommand(Struct, frozen=True, kw_only=True):
     """The file by which the process enters its control group; empty: it has none."""
     network: str = ""
     """The network namespace that the process joins, as a path; empty: it stays in this one."""
+    beside: str = ""
+    """The id of a process whose view of the disk, files included, it joins if that runs; empty: none."""
 
 
 class Exit(Struct, frozen=True):

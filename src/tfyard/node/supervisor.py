@@ -50,7 +50,7 @@ from tfyard.node.orphans import (
     next_ended,
     owner,
 )
-from tfyard.node.output import ProcessOutput
+from tfyard.node.output import ProcessOutput, open_stdio
 
 NOT_FOUND, NOT_STARTED = 127, 126
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -181,10 +181,13 @@ class Supervisor:
         if message["cgroup"]:
             self._cgroups.add(os.path.dirname(message["cgroup"]))
         # Opened now: the client closes its own descriptors, which these paths name, when it hears of the start.
-        stdio, output = _open_stdio(message)
+        stdio, output = open_stdio(message)
         message["open_files"] = self._open_files
         hears, tells = os.pipe()  # closed by the exec of the program
-        pid = _fork(message, self._view(message["mounts"], message["files"]), stdio, tells)
+        view, joined = self._view(message["mounts"], message["files"]), self._join_beside(message)
+        pid = _fork(message, joined or view, stdio, tells)
+        if isinstance(joined, linux_namespaces.MountView):
+            joined.close()
         for descriptor in {tells, *(stdio if isinstance(stdio, list) else ())}:
             os.close(descriptor)
         if output is not None:
@@ -214,6 +217,18 @@ class Supervisor:
         for pid in pids:
             kill_group(pid, message["signal"])
         self._send(event="signalled", id=message["id"], reached=bool(reached))
+
+    def _join_beside(self, message: "Message") -> linux_namespaces.MountView | OSError | None:
+        """The view of the process that this one is started beside, which has its files already. In another one, a
+        debugger would not find the program: /proc names paths of a namespace that only that process is in."""
+        pid = next((pid for pid, id in self.running.items() if id == message["beside"]), None)
+        if pid is None or pid in self._starting.values() or not message["files"]:
+            return None
+        message["files"] = []
+        try:
+            return linux_namespaces.open_view(pid)
+        except OSError as error:
+            return error  # it is ending
 
     def _view(
         self, mounts: "list[list[Any]]", files: "list[list[Any]]"
@@ -284,20 +299,6 @@ class Supervisor:
 def _view_key(mounts: "list[list[Any]]", files: "list[list[Any]]") -> "ViewKey":
     mounted = tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
     return mounted, tuple(target for _, target, _ in files)
-
-
-def _open_stdio(message: "Message") -> tuple[list[int] | OSError, ProcessOutput | None]:
-    """Open stdin, stdout and stderr; the latter two go to the log unless the message says otherwise."""
-    try:
-        if not message["stdio"]:
-            output = ProcessOutput(message["log"])
-            stdin = os.dup(0) if message["stdin"] else os.open(os.devnull, os.O_RDONLY)
-            return [stdin, *output.theirs], output
-        modes = [os.O_RDWR] * 3 if message["tty"] else [os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]
-        pairs = zip(message["stdio"], modes, strict=True)
-        return [os.open(path, mode | os.O_NOCTTY) for path, mode in pairs], None
-    except OSError as error:
-        return error, None
 
 
 def _fork(

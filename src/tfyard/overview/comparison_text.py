@@ -12,7 +12,7 @@ from tfyard.overview.best_values import BestValue, best_values
 from tfyard.overview.comparison import ComparedJob, ComparedMetric, Comparison, Row, compare, told
 from tfyard.overview.job_record import UNKNOWN
 from tfyard.overview.table import lines as columns
-from tfyard.overview.wording import number
+from tfyard.overview.wording import harmless, number
 
 LONGEST_CELL = 48
 """Characters of a cell in a terminal."""
@@ -57,7 +57,7 @@ def record_lines(job: ComparedJob, now: datetime) -> list[str]:
     ]
     rows_of_job = [*(("job", row) for row in alone.facts if row[1]), *shown]
     rows_of_job += [("metrics", row) for each in alone.metrics for row in _metric_rows(each)]
-    notes = [f"note: {note.removeprefix(f'{job.label}: ')}" for note in alone.notes]
+    notes = [harmless(f"note: {note.removeprefix(f'{job.label}: ')}") for note in alone.notes]
     return [*columns([("", "", job.label), *_sections(rows_of_job)]), *([""] if notes else []), *notes]
 
 
@@ -74,13 +74,13 @@ def _sections(rows: Iterable[tuple[str, Row]]) -> list[Row]:
 
 def csv(comparison: Comparison) -> str:
     table = [("section", "name", *comparison.labels), *((section, *row) for section, row in rows(comparison))]
-    return "".join(",".join(map(metrics.quoted, row)) + "\r\n" for row in table)
+    return "".join(harmless(",".join(map(metrics.quoted, row))) + "\r\n" for row in table)
 
 
 def markdown(comparison: Comparison) -> str:
     header = ("", "", *comparison.labels)
     body = [header, ("---",) * len(header), *((section, *row) for section, row in rows(comparison))]
-    return "".join(f"| {' | '.join(map(_escaped, row))} |\n" for row in body)
+    return "".join(f"| {harmless(' | '.join(map(_escaped, row)))} |\n" for row in body)
 
 
 def plain(comparison: Comparison) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def lines(comparison: Comparison) -> Iterator[str]:
         yield "nothing that is known differs"
     if comparison.notes:
         yield ""
-        yield from (f"note: {note}" for note in comparison.notes)
+        yield from (harmless(f"note: {note}") for note in comparison.notes)
 
 
 def _cut(cell: str) -> str:

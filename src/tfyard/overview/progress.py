@@ -110,12 +110,11 @@ class Progress:
         return max(0, self.total - self.step + epochs * self.total) / rate
 
     def position(self) -> str:
-        return f"{self._epoch()}step {self._step()}"
-
-    def _epoch(self) -> str:
+        """Epoch and step, as far as the program counts them."""
         if self.epoch is None:
-            return ""
-        return f"epoch {self.epoch}/{self.epochs}, " if self.epochs else f"epoch {self.epoch}, "
+            return f"step {self._step()}"
+        epoch = f"epoch {self.epoch}/{self.epochs}" if self.epochs else f"epoch {self.epoch}"
+        return f"{epoch}, step {self._step()}" if self.step or self.total else epoch
 
     def _step(self) -> str:
         if not self.total:

@@ -43,7 +43,8 @@ def waiting(tasks: list[str], seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    minutes, left = divmod(int(seconds), 60)
+    """A duration in words. One since a time of the server may be negative: the clock here may be behind."""
+    minutes, left = divmod(max(0, int(seconds)), 60)
     whole_hours, minutes = divmod(minutes, 60)
     if whole_hours:
         return f"{whole_hours}h{minutes:02}m"

@@ -14,6 +14,7 @@ from tfyard.model import (
     Decision,
     Delete,
     Event,
+    Failure,
     Job,
     Observed,
     Obstacle,
@@ -156,7 +157,7 @@ def _active(situation: Situation) -> Decision:
 def _noting_stall(
     situation: Situation, verdict: Verdict, started: Status, found: stall.StallReview
 ) -> Status:
-    if verdict.stalled:
+    if verdict.stalled and _failure(situation, verdict) is None:
         return status.note_stall_restart(started, verdict, situation.stamp)
     return status.note_stall(situation.job, started, found, situation.stamp)
 
@@ -203,10 +204,14 @@ def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: wai
     workers often fail because it is gone."""
     if has_succeeded(situation):
         return status.succeed(situation, started)
-    failure = restart.failure(situation, verdict) or deadline.failure(situation)
+    failure = _failure(situation, verdict)
     if failure:
         return status.fail(started, failure, situation.stamp)
     return status.progress(situation, status.note_wait(started, waits, situation.stamp), verdict, waits)
+
+
+def _failure(situation: Situation, verdict: Verdict) -> Failure | None:
+    return restart.failure(situation, verdict) or deadline.failure(situation)
 
 
 def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, after: Status) -> Decision:

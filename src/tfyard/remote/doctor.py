@@ -108,7 +108,7 @@ def operators(client: SyncClient) -> Iterator[Finding]:
     ours = [each for each in deployments if is_ours(each)]
     others = [each for each in deployments if each not in ours and works_on_tfjobs(each)]
     if not ours and not others:
-        if _is_dev_cluster(client):
+        if has_operator_of_dev(client):
             yield Finding("ok", "operator", "the one of `tfyard dev`")
         else:
             yield Finding("wrong", "operator", "no operator works on TFJobs here", "`tfyard install`")
@@ -118,8 +118,8 @@ def operators(client: SyncClient) -> Iterator[Finding]:
         yield Finding("wrong" if ours else "ok", "operator", text, REPLACE if ours else "")
 
 
-def _is_dev_cluster(client: SyncClient) -> bool:
-    """Whether it is a cluster of `tfyard dev`: its one operator is outside of it, and is restarted if it ends."""
+def has_operator_of_dev(client: SyncClient) -> bool:
+    """Whether `tfyard dev` runs its one operator here: it is outside of the cluster, and restarted if it ends."""
     try:
         client.send(requests.get(KINDS["ClusterRole"].path(name=BOX_OPERATOR)))
     except (NotFound, Forbidden):
@@ -159,7 +159,7 @@ def _webhooks(client: SyncClient) -> Iterator[Finding]:
 def _leader(client: SyncClient) -> Iterator[Finding]:
     of = requests.selecting(fields={"metadata.name": LEASE_NAME})
     leases = client.send(requests.get(requests.LEASES.path(), of))["items"]
-    if not leases and _is_dev_cluster(client):
+    if not leases and has_operator_of_dev(client):
         yield Finding("ok", "leader", "the operator of `tfyard dev` is the only one")
     else:
         yield doctor.lease(leases, datetime.now(UTC))
@@ -210,7 +210,7 @@ def _dns(client: SyncClient) -> Iterator[Finding]:
         slices = client.send(requests.get(requests.ENDPOINT_SLICES.path(), of))["items"]
     except Forbidden:
         slices = client.send(requests.get(requests.ENDPOINT_SLICES.path("kube-system"), of))["items"]
-    if not slices and _is_dev_cluster(client):
+    if not slices and has_operator_of_dev(client):
         yield Finding(
             "ok", "dns", "`tfyard dev` writes the names of tasks and Services into each pod's hosts file"
         )

@@ -23,7 +23,7 @@ from tfyard.model.permission import Permission
 
 from . import waiting
 from .addresses import DEPLOYMENTS, KINDS, TFJOBS, WEBHOOKS, helm_release, named, path_of, title
-from .doctor import is_ours, works_on_tfjobs
+from .doctor import has_operator_of_dev, is_ours, works_on_tfjobs
 
 OLDEST_MINOR = 30
 """Oldest minor version of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
@@ -232,6 +232,8 @@ def _conflicts(client: SyncClient, settings: Settings, replace_kubeflow: bool) -
             yield f"tfyard's operator is already installed in the namespace {namespace}"
         elif not is_ours(each) and not replace_kubeflow and works_on_tfjobs(each):
             yield f"{named(each)} works on TFJobs; --replace-kubeflow makes it leave them to tfyard"
+    if has_operator_of_dev(client):
+        yield "`tfyard dev` runs its operator here; `tfyard dev up --no-operator` starts a cluster without it"
     for each in webhooks:
         if kubeflow.blocks_tfjobs(each) and not replace_kubeflow:
             name = each["metadata"]["name"]

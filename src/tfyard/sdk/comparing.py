@@ -42,12 +42,12 @@ def read(place: Place, label: str = "") -> ComparedJob:
     return ComparedJob(label=label or place.name, record=place.job_record(), points=tuple(place.points(())))
 
 
-def code_difference(compared: Comparison, *, colour: bool = False) -> str:
+def code_difference(compared: Comparison) -> str:
     """The difference of the code between the baseline and each other job, as `git diff` writes it."""
     first, *others = (
         RecordedCode(label=j.label, state=j.record.origin.code, diff=j.record.diff) for j in compared.jobs
     )
-    texts = [difference(first, other, Path.cwd(), colour=colour) for other in others]
+    texts = [difference(first, other, Path.cwd()) for other in others]
     if len(others) == 1:
         return texts[0]
     pairs = zip(others, texts, strict=True)

@@ -159,6 +159,33 @@ def test_the_last_words_of_a_program_give_the_cause(text: str, expected: tuple[s
     assert all("\n" not in quote.text for quote in answer.causes[0].evidence)
 
 
+INTO_CODE = {
+    "OSError: [Errno 30] Read-only file system: 'model.keras'": "model.keras",
+    "OSError: [Errno 30] Read-only file system: './my logs/a'": "./my logs/a",
+    "OSError: [Errno 30] Read-only file system: '/code/ckpt'": "/code/ckpt",
+    "tensorflow.python.framework.errors_impl.FailedPreconditionError: logs/x; Read-only file system": "logs/x",
+    "mkdir: cannot create directory 'out': Read-only file system": "out",
+    "OSError: [Errno 30] Unable to synchronously create file (unable to open file: name = 'm.h5', errno = 30,"
+    " error message = 'Read-only file system', flags = 13, o_flags = 242)": "m.h5",
+}
+
+
+@pytest.mark.parametrize(("text", "path"), INTO_CODE.items(), ids=INTO_CODE.values())
+@pytest.mark.parametrize("out", ["/out", ""])
+def test_a_program_that_writes_beside_its_code_hears_where_it_may(text: str, path: str, out: str) -> None:
+    """It works on one's own machine, so it is what scripts do that are submitted for the first time."""
+    mounts = [{"name": "tfyard-code", "mountPath": "/code"}, {"name": "out", "mountPath": "/out"}]
+    variables = [{"name": "TFYARD_OUT", "value": out}] if out else []
+    container = {"name": "tensorflow", "workingDir": "/code", "env": variables, "volumeMounts": mounts}
+    roles = (Role(name="Worker", template={"spec": {"containers": [container]}}),)
+    answer = why(job(pod(status=ended(1, text)), status=FAILED, roles=roles, code="/code"))
+    assert answer.causes[0].kind == "volume-not-writable"
+    assert answer.sentence.startswith(
+        f"worker-0 may not write {path}: /code has the code, which is read-only"
+    )
+    assert answer.causes[0].fix.startswith("write below /out: " if out else "write to a volume; job file: ")
+
+
 def test_the_line_is_the_innermost_of_the_users_own_code() -> None:
     answer = why(job(pod(status=ended(1, KERAS_3)), status=FAILED))
     assert answer.sentence.endswith("(/code/k3.py:6)")

@@ -8,18 +8,15 @@ from msgspec.structs import replace
 
 from tfyard.logs.tracebacks import Raised, last_exception
 from tfyard.overview.cause import TASKS, Cause, S, cut
-from tfyard.overview.causes import killed
+from tfyard.overview.causes import files, killed
+from tfyard.overview.causes.death import LAST_LINES, Death, last_line
 from tfyard.overview.evidence import End, Evidence
 
-MOST_BETWEEN, LAST_LINES = 10, 40
-"""Maximum number of lines between the tracebacks of a child process and its parent, and lines of a log's end."""
+MOST_BETWEEN = 10
+"""Maximum number of lines between the tracebacks of a child process and its parent."""
 LAST_WORDS = 10
 """Number of last lines that are searched for one that names the error."""
-_WARNING = r"\w*Warning: |(?i:\bdeprecated\b)|^\s*warnings\.warn\("
-"""Lines that many programs end with, and that no program ends because of."""
 _ERROR_LINE = r"^(?:\S+ ){0,3}(?:ERROR|FATAL|CRITICAL)\b|^\S+: error: "
-_HINT = r"^(?:Pass --help|Try '|Run .* --help)"
-"""Lines that say how to get help, which are no cause."""
 _MODULE = r"No module named '([\w.]+)'"
 _OF_TF1 = (
     r"module 'tensorflow' has no attribute '(?:app|flags|placeholder|Session|contrib|ConfigProto|GPUOptions"
@@ -36,16 +33,6 @@ _NO_SERVER = r"Could not start gRPC server"
 _NOT_OPENED = r"Failed to add port to server: No address added"
 """Message of gRPC in TensorFlow 2.21, without the reason: usually the port is in use."""
 _PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
-_DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
-_READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only file system"
-_NO_FILE = (
-    r"(?:can't open file|No such file or directory:) '([^']+)'|(?<![^\s:])([^\s:]+) not found\.$"
-    r"|File not found: filepath=(\S+?)\.? |(?<![/\w.:-])([/\w.:-]+); No such file"
-    r"|(?:any matching files for|Could not find directory) (\S+)"
-)
-_WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"
-"""The folder in which a task of a run starts; job files name files relative to it."""
-_LEFT_OUT = "; files that .gitignore names are not sent: a line `!PATH` in .tfyardignore brings them"
 _KERAS_3 = r"PerReplica|PerWorkerValue"
 _OS_MODULE = r"^<frozen os>$|/os\.py$"
 _RESOLVER = "tfconfig_cluster_resolver.py"
@@ -68,49 +55,12 @@ class Known(Struct, frozen=True):
     local_fix: str = ""
     """The fix on this machine, if it differs."""
 
-    def __call__(self, death: "Death") -> Cause | None:
+    def __call__(self, death: Death) -> Cause | None:
         if not re.search(self.pattern, death.text):
             return None
         text = f": {death.raised.text}" if death.raised and death.raised.text else ""
         words = self.words.replace("{: text}", text).replace("{sentence}", _sentence(death))
         return death.cause(self.kind, words, death.fix(self.fix, self.local_fix))
-
-
-class Death(Struct, frozen=True):
-    """The end of a program, with its exception."""
-
-    end: End
-    evidence: Evidence
-    raised: Raised | None
-
-    @property
-    def is_local(self) -> bool:
-        return self.evidence.is_local
-
-    @property
-    def text(self) -> str:
-        """Text of the exception, else the last lines: earlier ones may be about handled errors."""
-        return self.raised.whole if self.raised else "\n".join(self.end.text.split("\n")[-LAST_LINES:])
-
-    @property
-    def left_out(self) -> str:
-        """The hint that files may be left out of submitted code; on this machine, its folder is used as it is."""
-        return "" if self.is_local else _LEFT_OUT
-
-    def fix(self, there: str, here: str = "") -> str:
-        """The fix: `there` in a cluster, `here` on this machine if it is given."""
-        return here if here and self.is_local else there
-
-    def cause(self, kind: str, sentence: str, fix: str = "", line: str = "") -> Cause:
-        position = f" ({self.raised.position})" if self.raised and self.raised.position else ""
-        proof = line or (self.raised.sentence if self.raised else _last_line(self.end.text))
-        return Cause(
-            kind=kind,
-            sentence=f"{sentence}{position}",
-            fix=fix,
-            tasks=(self.end.task,),
-            evidence=(self.end.quote(proof),),
-        )
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
@@ -211,67 +161,6 @@ def _address_in_use(death: Death) -> Cause | None:
     return death.cause("address-in-use", words, fix, line)
 
 
-def _permission(death: Death) -> Cause | None:
-    match = re.search(_DENIED, death.text)
-    if match is None:
-        return None
-    path = match[1] or match[2] or ""
-    mount = _mount(death, path)
-    if not mount:
-        return None if not path else death.cause("permission", f"{TASKS} may not write or read {path}")
-    fix = "job file: `overlay: {spec: {securityContext: {fsGroup: 1000}}}`"
-    return death.cause(
-        "volume-not-writable",
-        f"{TASKS} may not write to its volume at {mount}",
-        "" if death.is_local else fix,
-    )
-
-
-def _read_only(death: Death) -> Cause | None:
-    match = re.search(_READ_ONLY, death.text)
-    if match is None:
-        return None
-    path = match[1] or match[2]
-    mount = _mount(death, path)
-    fix = "job file: its volume without `readOnly: true`; or write to another one" if mount else ""
-    words = f"{TASKS} may not write to {mount or path}: it is mounted read-only"
-    return death.cause("volume-not-writable", words, fix)
-
-
-def _mount(death: Death, path: str) -> str:
-    listed = death.evidence.container(death.end.task).get("volumeMounts") or []
-    mounts = [str(each.get("mountPath", "")) for each in listed]
-    fitting = [m for m in mounts if m and (path == m or path.startswith(f"{m.rstrip('/')}/"))]
-    return max(fitting, key=len, default="")
-
-
-def _missing_file(death: Death) -> Cause | None:
-    match = re.search(_NO_FILE, death.raised.sentence if death.raised else death.text)
-    if match is None:
-        return None
-    path = re.sub(_WORK, "", next(filter(None, match.groups())))
-    if "can't open file" in death.text:
-        path = death.evidence.of_code(path) or path
-        brings = "job file: `code: .` brings your code; or "
-        fix = brings + death.fix("an image that has it", "check the path in `run:`")
-        fix = f"its path is relative to {_folder(death)}" if death.evidence.code else fix
-        return death.cause("missing-file", f"there is no program {path} for {TASKS}", fix)
-    fix = "check the path; job file: `volumes:` puts a folder there"
-    if death.evidence.code and not re.match(r"/|\w+://", path):
-        fix = f"relative paths begin in {_folder(death)}"
-    elif not re.match(r"/|\w+://", path):
-        fix = "relative paths begin in the folder of `code:`, without it in " + death.fix(
-            "the image's", "an empty one"
-        )
-    return death.cause("missing-file", f"{TASKS} did not find the file {path}", fix)
-
-
-def _folder(death: Death) -> str:
-    """Where relative paths begin, and which files are not there."""
-    code = death.evidence.code
-    return code if death.is_local and code.startswith("/") else f"the folder of `code:`{death.left_out}"
-
-
 def _environment(death: Death) -> Cause | None:
     raised = death.raised
     if raised is None or raised.name != "KeyError" or not re.search(_OS_MODULE, raised.innermost):
@@ -300,7 +189,7 @@ def _exit_code(death: Death) -> Cause:
     """The cause if only the exit code is known, with one of the last lines if there are any."""
     last = death.end.text.rstrip().split("\n")[-LAST_WORDS:]
     errors = [line.strip() for line in last if re.search(_ERROR_LINE, line)]
-    line = errors[-1] if errors else _last_line(death.end.text)
+    line = errors[-1] if errors else last_line(death.end.text)
     words = f"{TASKS} ended with {death.end.words}" + (
         f": {cut(line, 240)}" if line else ", and said nothing about the cause"
     )
@@ -308,14 +197,7 @@ def _exit_code(death: Death) -> Cause:
 
 
 def _sentence(death: Death) -> str:
-    return death.raised.sentence if death.raised else _last_line(death.text)
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return next(
-        (line for line in reversed(lines) if not re.match(_HINT, line) and not re.search(_WARNING, line)), ""
-    )
+    return death.raised.sentence if death.raised else last_line(death.text)
 
 
 ERRORS = (
@@ -387,9 +269,9 @@ KNOWN: tuple[Callable[[Death], Cause | None], ...] = (
     _tf_config,
     _address_in_use,
     *ERRORS,
-    _permission,
-    _read_only,
-    _missing_file,
+    files.permission,
+    files.read_only,
+    files.missing_file,
     _environment,
     _exception,
     _signal,
