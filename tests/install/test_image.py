@@ -73,7 +73,7 @@ def test_the_image_runs_the_operator_as_an_unprivileged_user_without_a_home_on_a
         )
         done = subprocess.run(
             [sys.executable, "-S", "-c", code, "operator", "--kubeconfig", "/nowhere"],
-            env={"PATH": os.environ["PATH"], **environment()},
+            env={"PATH": os.environ["PATH"], **environment(), "PYTHONPATH": str(image / "opt")},
             capture_output=True,
             text=True,
             check=False,

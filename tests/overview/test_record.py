@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tfyard.model import Condition, Failure, Job, Role, RunPolicy, Status
-from tfyard.model.run_events import Ended, Started
+from tfyard.model import EVALUATOR, Condition, Failure, Job, Role, RunPolicy, Status
+from tfyard.model.run_events import Ended, Metric, Started
 from tfyard.model.status import RoleMemory
 from tfyard.overview.record import Recorder, exit_code
 
@@ -65,6 +65,18 @@ def test_a_task_that_starts_again_runs() -> None:
         made.note(event)
     (task,) = made.record(Status()).tasks
     assert (task.outcome, task.exit_code, task.starts) == ("Running", None, 2)
+
+
+def test_an_evaluator_that_starts_again_has_lost_no_steps() -> None:
+    """It reports the steps of the checkpoints that it judges, and trains none."""
+    job = Job(name="j", roles=(Role(name="Worker", replicas=1), Role(name=EVALUATOR, replicas=1)))
+    made = Recorder("j-1", job, START, pid=7)
+    for task in ("worker-0", "evaluator-0"):
+        for start in (1, 2):
+            made.note(Started(task, start, ""))
+            made.note(Metric(task=task, step=50 * start, values={"loss": 0.3}))
+    worker, evaluator = made.record(Status()).tasks
+    assert [len(worker.steps), len(evaluator.steps)] == [2, 0]
 
 
 def test_a_run_that_goes_on_has_a_process_and_no_end() -> None:

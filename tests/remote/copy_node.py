@@ -73,7 +73,9 @@ class CopyNode(Helpers):
     async def start_worker(self, found: Found, claim: str = "out") -> None:
         """The pod that the operator would create."""
         labels = {JOB_NAME: found.name, REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
-        metadata = {"name": f"{found.name}-worker-0", "labels": labels}
+        job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": found.name, "uid": found.uid}
+        owners = [{**job, "controller": True}]
+        metadata = {"name": f"{found.name}-worker-0", "labels": labels, "ownerReferences": owners}
         await self._create(requests.PODS, {"metadata": metadata, "spec": self._pod_spec(claim)})
 
         async def look() -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from tfyard.errors import Interrupted
-from tfyard.model import Ending, Job, Status, Task, preparations
+from tfyard.model import EVALUATOR, Ending, Job, Status, Task, preparations
 from tfyard.model.run_events import Ended, RunEvent, Started
 from tfyard.model.status import Time
 from tfyard.model.sweep import TrialOf
@@ -125,7 +125,9 @@ class Recorder:
             cpu=self._cpu.get(task.name, 0.0),
             peak=end.peak if end else 0,
             preparing=preparing,
-            steps=self._steps.of(task.name),
+            steps=()
+            if task.role == EVALUATOR
+            else self._steps.of(task.name),  # it trains none that it could lose
         )
 
     def _preparing(self, task: Task) -> str:
