@@ -28,7 +28,7 @@ _HELP = {
     help="A parameter: lr=1e-4..1e-1:log, layers=1..4, batch=32,64,128. `{lr}` in the job stands for its value.",
 )
 @click.option("--objective", default="", metavar="METRIC", help="What is best: 'max auc', 'min best loss'.")
-@click.option("--trials", type=click.IntRange(1), help="Number of trials.")
+@click.option("--trials", type=click.IntRange(1), help="Number of trials; default: every combination, or 20.")
 @click.option(
     "--parallel", type=click.IntRange(1), help="Trials at once; default: as many as fit this machine."
 )

@@ -135,12 +135,11 @@ def test_a_parameter_that_cannot_be_searched_says_why(over: str, problem: str) -
     assert said(f"{SMALL}over: {over}\ntrials: 3\n") == [problem]
 
 
-def test_trials_may_be_left_out_where_combinations_can_be_counted() -> None:
+def test_trials_may_be_left_out() -> None:
     assert spec(SMALL + "over: {a: [1, 2], b: [x, y, z]}").trials == 6
     assert spec(SMALL + "over: {a: {from: 1, to: 4}, b: [1]}\nsampler: grid").trials == 4
-    assert said(SMALL + "over: {a: {from: 0.0, to: 1}}") == [
-        "1 trials: must be given; for example trials: 24"
-    ]
+    assert spec(SMALL + "over: {a: {from: 0.0, to: 1}}").trials == 20
+    assert spec(SMALL + "over: {a: {from: 1, to: 4}}").trials == 4, "there are no more combinations"
     many = said(SMALL + "over: {a: {from: 1, to: 1000}}\nsampler: grid")
     assert many == [
         "1 trials: must be given: there are 1,000 combinations, and at most 999 trials;"

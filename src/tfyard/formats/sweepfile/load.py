@@ -28,6 +28,8 @@ from tfyard.model.sweep import (
 from .words import MOST_TRIALS, NUMBER, OBJECTIVE, RangeWords, SweepFile
 
 SHORTEST_POD_END = len("-ps-0")
+USUAL_TRIALS = 20
+"""Enough for tpe to learn from: its first ten are chosen by chance."""
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WHOLE = re.compile(r"[-+]?\d+")
 _RANGE = re.compile(r"(?P<low>[^\s,/]+?)\.\.(?P<high>[^\s,/:]+)(:(?P<scale>\w+))?")
@@ -233,8 +235,8 @@ def _trials(words: SweepFile, over: dict[str, Parameter], sampler: Sampler, note
     if words.trials is not None:
         return min(words.trials, size) if sampler == "grid" and size else words.trials
     if sampler != "grid":
-        notes.error(("trials",), "must be given", "for example trials: 24")
-    elif size and size > MOST_TRIALS:
+        return min(USUAL_TRIALS, size or USUAL_TRIALS)
+    if size and size > MOST_TRIALS:
         text = f"must be given: there are {size:,} combinations, and at most {MOST_TRIALS} trials"
         notes.error(("trials",), text, "for example trials: 100, with the sampler random")
     return size or 1

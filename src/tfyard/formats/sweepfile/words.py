@@ -53,7 +53,7 @@ class SweepFile(Struct, frozen=True, rename="camel", kw_only=True):
     ]
     trials: Annotated[
         Annotated[int, Meta(ge=1, le=MOST_TRIALS)] | None,
-        Meta(description="Number of trials; default, if all parameters are lists: every combination."),
+        Meta(description="Number of trials; default: every combination with the sampler grid, else 20."),
     ] = None
     parallel: Annotated[
         Annotated[int, Meta(ge=1)] | None,
