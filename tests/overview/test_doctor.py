@@ -102,5 +102,5 @@ def test_a_quota_that_is_nearly_used_up_is_a_warning() -> None:
 def test_rights_that_are_missing_come_with_the_command_that_grants_them() -> None:
     finding = doctor.rights("jane", "ml", {"list jobs": True, "submit jobs": False})
     assert finding.text == "jane in the namespace ml may not submit jobs"
-    assert finding.fix == "kubectl create rolebinding tfyard -n ml --clusterrole=tfyard-edit --user=jane"
+    assert finding.fix == "`kubectl create rolebinding tfyard -n ml --clusterrole=tfyard-edit --user=jane`"
     assert doctor.rights("jane", "ml", {"list jobs": True}).level == "ok"

@@ -148,7 +148,7 @@ def rights(user: str, namespace: str, allowed: dict[str, bool]) -> Finding:
     where = f"{user} in the namespace {namespace}"
     if not refused:
         return Finding("ok", "rights", f"{where} may {', '.join(allowed)}")
-    fix = f"kubectl create rolebinding tfyard -n {namespace} --clusterrole=tfyard-edit --user={user}"
+    fix = f"`kubectl create rolebinding tfyard -n {namespace} --clusterrole=tfyard-edit --user={user}`"
     return Finding("warning", "rights", f"{where} may not {', '.join(refused)}", fix)
 
 
