@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -39,6 +40,7 @@ NO_HTTP = {
 HTML = "<img src=x onerror=alert(1)></span><script>alert(2)</script>"
 WRITES = f"""
 import sys
+import threading
 out = sys.stderr.buffer  # one stream keeps its order
 out.write({HTML!r}.encode() + b" html\\n")
 out.write(b"\\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\x1b[2J\\x1b[H\\x00\\x07\\x08 escapes\\n")
@@ -202,8 +204,11 @@ def test_a_signal_ends_the_page_and_all_open_tabs_without_a_word(
         for each in streams:
             assert each.readline().startswith(b"data: ")
         process.send_signal(number)
+        limit = threading.Timer(60, process.kill)  # a page that goes on keeps its streams open for ever
+        limit.start()
         for each in streams:
             each.read()  # to its end: a stream that is cut raises
+        limit.cancel()
         assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == 128 + number
 
