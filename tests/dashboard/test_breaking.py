@@ -40,7 +40,6 @@ NO_HTTP = {
 HTML = "<img src=x onerror=alert(1)></span><script>alert(2)</script>"
 WRITES = f"""
 import sys
-import threading
 out = sys.stderr.buffer  # one stream keeps its order
 out.write({HTML!r}.encode() + b" html\\n")
 out.write(b"\\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\x1b[2J\\x1b[H\\x00\\x07\\x08 escapes\\n")
