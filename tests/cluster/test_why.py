@@ -92,7 +92,7 @@ SITUATIONS = (
               container=probe("readinessProbe", "echo not yet; exit 1"), pod=NOW),
     Situation(name="prepared", kind="program-error", code=1, words=NO_DATA,
               fix="correct the init container prepare in the pod template",
-              pod=prepare("echo looking; echo there is no data >&2; exit 3")),
+              pod=prepare("echo looking; sleep 1; echo there is no data >&2; exit 3")),  # two pipes keep no order
     Situation(name="hanging", kind="init-container", code=3,
               fix="see what it does: `tfyard logs hanging -n NAMESPACE`",
               words="worker-0 waits for the init container prepare to end; it has run for …",

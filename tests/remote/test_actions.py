@@ -123,6 +123,24 @@ def test_a_job_is_stopped_and_resumed_and_says_what_goes_and_stays(yard: Yard) -
     assert actions.resume(yard.client, yard.now(found)).notes == ("it is not stopped",)
 
 
+def test_the_wait_for_a_stopped_job_ends_when_its_pods_are_gone_and_not_as_soon_as_they_have_ended(
+    yard: Yard,
+) -> None:
+    """A kubelet first says that the program has ended, and removes the pod then."""
+    found = yard.job("mnist")
+    yard.pod(found, "worker", 0)
+    intent, path = actions.stop(yard.client, found), requests.PODS.path(yard.namespace, "mnist-worker-0")
+    yard.client.send(requests.patch(path, {"metadata": {"finalizers": ["example.com/kubelet"]}}))
+    yard.client.send(requests.patch(f"{path}/status", {"status": {"phase": "Succeeded"}}))
+    yard.client.send(requests.delete(path))
+    said: list[str] = []
+    with pytest.raises(actions.TimeOver):
+        actions.until_done(yard.client, intent, said.append, 0)
+    assert said == ["waiting: 1 pod (worker-0) to be gone"]
+    yard.client.send(requests.patch(path, {"metadata": {"finalizers": None}}))
+    actions.until_done(yard.client, intent, said.append, 5)
+
+
 def test_a_new_job_of_the_same_name_is_left_alone(yard: Yard) -> None:
     found = yard.job("mnist")
     intents = [actions.stop(yard.client, found), actions.delete(yard.client, found)]

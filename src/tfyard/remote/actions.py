@@ -354,10 +354,14 @@ def _left(client: SyncClient, intent: ClusterIntent) -> str:
     if intent.verb == "delete" and _now(client, intent.tfjob) is not None:
         return f"the job {intent.tfjob.name} to be gone"
     pods = Belongings(client, intent.tfjob).pods()
-    here = {pod.metadata.uid for pod in pods if intent.verb == "delete" or not pod.is_over}
+    here = {pod.metadata.uid for pod in pods if intent.verb == "delete" or not pod.is_over or _goes(pod)}
     return "".join(
         f"{each} to be gone" for each in counted("pod", [t for t, uid in intent.pods.items() if uid in here])
     )
+
+
+def _goes(pod: PodView) -> bool:
+    return pod.metadata.deletion_timestamp is not None
 
 
 def _unstarted(client: SyncClient, intent: ClusterIntent) -> str:
