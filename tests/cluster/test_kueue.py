@@ -147,6 +147,7 @@ def test_a_job_without_room_queues_and_starts_when_another_has_ended(team: Team)
     team.finish("first")
     team.until(second="Running")
     team.finish("second")
+    team.until(third="Running")
     team.finish("third")
 
 
