@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["tfyard.testing.fixtures", "tests.helm", "tests.last_release", "tests.programs"]
 
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 240, 600
-OPERATOR, COMMANDS = Path(__file__).parent / "controller", Path(__file__).parent / "cli"
+OPERATOR, COMMANDS, RUNS = (Path(__file__).parent / name for name in ("controller", "cli", "e2e"))
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
 
@@ -69,7 +69,9 @@ def _group(item: pytest.Item) -> str:
     """One worker each, which has one control plane for all of them. Tests with a cluster mostly wait, so there are
     more workers than cores. The operator's take longest, half of them with something that fails."""
     if item.get_closest_marker("cluster") is None:
-        return "programs" if _turn(item) else "commands" if item.path.is_relative_to(COMMANDS) else "pure"
+        if _turn(item):
+            return "runs" if item.path.is_relative_to(RUNS) else "programs"
+        return "commands" if item.path.is_relative_to(COMMANDS) else "pure"
     if "_control_plane" not in getattr(item, "fixturenames", ()):
         return "clusters of their own"
     if not item.path.is_relative_to(OPERATOR):

@@ -100,8 +100,8 @@ def check_use(cluster: Cluster) -> None:
 def test_the_cancer_job_trains_to_its_end_though_a_worker_is_killed(cluster: Cluster) -> None:
     apply(cluster, str(CANCER))
     until_it_trains(cluster, step="Step: 100,")
+    os.kill(cluster.program_of("cancer-worker-1"), signal.SIGKILL)  # at once: it trains for some seconds only
     check_use(cluster)
-    os.kill(cluster.program_of("cancer-worker-1"), signal.SIGKILL)
     wait(cluster, "tfjob/cancer")
     assert auc(cluster.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
     (claim,) = cluster.claims.glob("default_cancer_*")
