@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -46,6 +47,8 @@ class Team:
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster, self._folder = cluster, folder
+        self.sign = f"/tmp/{uuid4().hex}"
+        """Files whose names begin so tell programs what to do: of this test alone, where pods share their /tmp."""
 
     def tfyard(self, *words: str) -> str:
         done = self.cluster.tfyard(*words, "-n", "queued")
@@ -53,9 +56,9 @@ class Team:
         return done.out + done.err
 
     def submit(self, name: str, *labels: str, words: str = "") -> None:
-        """It runs until `finish`; a pod whose program finds `/tmp/saved` ends as after a save."""
+        """It runs until `finish`; a pod whose program finds the sign `saved` ends as after a save."""
         file = self._folder / f"{name}.yaml"
-        run = f"until [ -e /tmp/end-of-{name} ]; do [ -e /tmp/saved ] && exit 42; sleep 0.2; done"
+        run = f"until [ -e {self.sign}-end-{name} ]; do [ -e {self.sign}-saved ] && exit 42; sleep 0.2; done"
         own = "".join(f"  {label}\n" for label in labels)
         text = f"name: {name}\nimage: any:1\nrun: {run}\nworker: 2\ncpu: 100m\nqueue: team\n{words}"
         file.write_text(text + (f"labels:\n{own}" if own else ""))
@@ -88,14 +91,18 @@ class Team:
         until(lambda: {name: self.state(name) for name in states} == states, 120)
 
     def finish(self, name: str) -> None:
-        """Where pods share their /tmp, all end when the first is told to."""
+        """Where pods share their /tmp, all end when the first is told to. A job runs before all its pods do."""
+        until(lambda: len(self.pods(name)) == 2, 60)
         for pod in self.pods(name):
             try:
-                self.cluster.kubectl("exec", "-n", "queued", pod, "--", "touch", f"/tmp/end-of-{name}")
+                self.tell(pod, f"end-{name}")
             except AssertionError:
                 if pod in self.pods(name):
                     raise
         self.until(**{name: "Succeeded"})
+
+    def tell(self, pod: str, word: str) -> None:
+        self.cluster.kubectl("exec", "-n", "queued", pod, "--", "touch", f"{self.sign}-{word}")
 
     def restarts(self, name: str) -> Any:
         return self._job(name)["status"].get("restarts", 0)
@@ -129,9 +136,12 @@ def _is_applied(cluster: Cluster) -> bool:
 
 @pytest.fixture
 def team(kueue: Cluster, tmp_path: Path) -> Iterator[Team]:
-    yield Team(kueue, tmp_path)
+    team = Team(kueue, tmp_path)
+    yield team
     kueue.kubectl("delete", "-n", "queued", "tfjobs", "--all")
     until(lambda: not kueue.get("pods", "-n", "queued")["items"])
+    for file in Path("/").glob(f"{team.sign[1:]}-*"):
+        file.unlink()
 
 
 def test_a_job_without_room_queues_and_starts_when_another_has_ended(team: Team) -> None:
@@ -163,9 +173,11 @@ def test_the_page_says_at_which_position_a_job_waits_until_it_runs(team: Team, t
         until(lambda: waits(client, "third") == "in team, position 2 of 2 behind second", 120)
         listed = client.ask("GET", f"{page.base}/?sort=queue").text
         assert listed.index("position 1 of 2") < listed.index("position 2 of 2"), "in the order of the queue"
-        shown = client.ask("GET", f"{page.base}/job/queued/third/").text
-        assert "<dt>Queue</dt><dd>team <small>position 2 of 2 behind second</small>" in shown
-        assert "it waits in queue team at position 2 of 2 behind second: " in shown
+        for text in (
+            "<dt>Queue</dt><dd>team <small>position 2 of 2 behind second</small>",
+            "it waits in queue team at position 2 of 2 behind second: ",
+        ):
+            until(lambda text=text: text in client.ask("GET", f"{page.base}/job/queued/third/").text, 60)
         team.finish("first")
         until(lambda: waits(client, "third") == "in team, position 1 of 1", 120)
         until(lambda: waits(client, "second") == "", 120)
@@ -218,7 +230,7 @@ def test_a_queued_job_that_loses_a_task_starts_again_as_a_whole_within_its_quota
     team.submit("second")
     team.evict("first-worker-1")
     if not words:
-        team.cluster.kubectl("exec", "-n", "queued", "first-worker-0", "--", "touch", "/tmp/saved")
+        team.tell("first-worker-0", "saved")
 
     def all_new() -> bool:
         now = team.uids("first")

@@ -110,6 +110,9 @@ def as_processes(name: str, manifest: Manifest) -> Manifest:
         for image in GUESTS[name].programs:
             if f"/{image}:" in container["image"]:
                 container["command"] = [str(GUESTS[name].program(image))]
+                container.setdefault("securityContext", {}).setdefault(
+                    "runAsUser", int(USER.partition(":")[0])
+                )
     return made
 
 
