@@ -23,7 +23,7 @@ RUNS: dict[Subject, tuple[tuple[str, ...], ...]] = {
     "kubernetes": (("-m", "cluster and not long and not tensorflow", *CLUSTER),),
     "python": (
         ("-m", "not long and not cluster and not tensorflow", ".", "--ignore=tests/dashboard"),
-        ("-m", "cluster and not tensorflow", *A_FEW),
+        ("-m", "cluster and not long and not tensorflow", *A_FEW),
     ),
     "tensorflow": (("-m", "", *TRAINING),),
 }
