@@ -56,9 +56,10 @@ class Team:
         return done.out + done.err
 
     def submit(self, name: str, *labels: str, words: str = "") -> None:
-        """It runs until `finish`; a pod whose program finds the sign `saved` ends as after a save."""
+        """It runs until `finish`; a pod whose program finds its sign `saved` ends as after a save."""
         file = self._folder / f"{name}.yaml"
-        run = f"until [ -e {self.sign}-end-{name} ]; do [ -e {self.sign}-saved ] && exit 42; sleep 0.2; done"
+        saved = f"{self.sign}-saved-$HOSTNAME"
+        run = f"until [ -e {self.sign}-end-{name} ]; do [ -e {saved} ] && rm {saved} && exit 42; sleep 0.2; done"
         own = "".join(f"  {label}\n" for label in labels)
         text = f"name: {name}\nimage: any:1\nrun: {run}\nworker: 2\ncpu: 100m\nqueue: team\n{words}"
         file.write_text(text + (f"labels:\n{own}" if own else ""))
@@ -189,7 +190,8 @@ def test_the_page_says_at_which_position_a_job_waits_until_it_runs(team: Team, t
 def waits(client: Client, name: str) -> str:
     """Where a job waits, as the list on the page has it; asking is looking at it."""
     answer = client.ask("GET", f"{client.page.base}/jobs.json")
-    (job,) = [each for each in json.loads(answer.text)["jobs"] if each["name"] == name]
+    known = {each["name"]: each for each in json.loads(answer.text)["jobs"]}
+    job = known.get(name, {})  # the page has just begun to watch
     return f"in {job['queue']}, {job.get('position', '')}" if "queue" in job else ""
 
 
@@ -230,7 +232,7 @@ def test_a_queued_job_that_loses_a_task_starts_again_as_a_whole_within_its_quota
     team.submit("second")
     team.evict("first-worker-1")
     if not words:
-        team.tell("first-worker-0", "saved")
+        team.tell("first-worker-0", "saved-first-worker-0")
 
     def all_new() -> bool:
         now = team.uids("first")
