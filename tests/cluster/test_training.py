@@ -88,8 +88,8 @@ def check_use(cluster: Cluster) -> None:
     assert chief[4] in ("MB", "GB"), shown.out
     rows = [line.split() for line in cluster.kubectl("top", "pods", "--no-headers").splitlines()]
     used = {row[0]: (row[1], row[2]) for row in rows if row[0].startswith("cancer-")}
-    assert used.keys() >= {"cancer-chief-0", "cancer-ps-0", "cancer-worker-0"}
-    assert all(int(memory.removesuffix("Mi")) > 50 for _, memory in used.values()), "TensorFlow is in it"
+    memories = [int(used[f"cancer-{task}"][1].removesuffix("Mi")) for task in ("chief-0", "ps-0", "worker-0")]
+    assert min(memories) > 50, "TensorFlow is in it"
     assert int(used["cancer-chief-0"][0].removesuffix("m")) > 10
     node = cluster.kubectl("top", "nodes", "--no-headers").split()
     assert node[0] == cluster.name

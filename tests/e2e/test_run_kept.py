@@ -1,6 +1,7 @@
 """What a run leaves behind, and how it is found again."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -111,12 +112,13 @@ def test_secrets_go_even_if_the_run_is_killed(yard: Yard, killed: str) -> None:
 
 def secrets(yard: Yard) -> list[Path]:
     """Files of Secrets and scripts with the environment of a task."""
-    run = ".tfyard/runs/*"
     return [
-        path
-        for name in ("token", "attach-*.sh")
-        for path in yard.folder.glob(f"{run}/**/{name}")
-        if path.is_file()
+        Path(folder, name)
+        for folder, _, names in os.walk(
+            yard.folder / ".tfyard" / "runs"
+        )  # which may go while they are looked at
+        for name in names
+        if name == "token" or re.fullmatch(r"attach-.*\.sh", name)
     ]
 
 

@@ -176,7 +176,6 @@ def test_mistakes_are_told_before_anything_starts(folder: Path) -> None:
         "trial",
         "over.lr",
         "objective",
-        "trials",
     ]
     (folder / "job.yaml").write_text("name: a\nimage: b\nrun: python train.py --lr {l_r}\nworker: 1\n")
     with pytest.raises(tfyard.Usage, match=r"did you mean \{lr\}\?"):
