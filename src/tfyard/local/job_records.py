@@ -49,7 +49,7 @@ def read(run: RunDirectory, record: RunRecord) -> JobRecord:
 
 
 def _cpu_hours(record: RunRecord) -> float | None:
-    """Of all tasks. What a program used is known at its end, and never if it was killed together with tfyard."""
+    """The hours of all tasks. What a program used is known at its end, and never if it was killed with tfyard."""
     if any(task.starts and not task.peak for task in record.tasks):
         return None
     return sum(task.cpu for task in record.tasks) / 3600
