@@ -78,6 +78,22 @@ def test_those_who_may_edit_write_a_record_that_belongs_to_the_job_and_does_not_
     assert (record.place, record.problems, record.origin.software) == ("cluster", (), None)
 
 
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        pytest.param({"cause": "DeadlineExceeded", "message": "it took too long"}, 124, id="deadline"),
+        pytest.param({"cause": "TaskFailed", "task": "worker-0", "exitCode": 3}, 3, id="the program's own"),
+        pytest.param({"cause": "TaskFailed", "task": "worker-0"}, 1, id="a failure without a code"),
+    ],
+)
+def test_a_job_that_failed_has_the_exit_code_of_a_run_that_failed_so(
+    yard: Yard, failure: dict[str, Any], code: int
+) -> None:
+    conditions = [{"type": "Failed", "status": "True"}]
+    failed = yard.status(yard.job("mnist"), conditions=conditions, failure=failure)
+    assert job_records.read(yard.client, failed).exit_code == code
+
+
 def test_a_job_that_is_submitted_again_has_the_record_of_its_last_submission(yard: Yard, code: Path) -> None:
     submitted(yard, code)
     first = stored(yard)

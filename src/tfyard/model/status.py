@@ -12,6 +12,8 @@ ConditionType = Literal[
 ]
 NAME_TAKEN: Final = "NameTaken"
 """Reason of the condition Blocked: other objects have names that the job needs."""
+DEADLINE_CODE: Final = 124
+"""Exit code of a job at its deadline, as of `timeout`."""
 
 
 Time = Annotated[datetime, Meta(tz=True)]
@@ -154,6 +156,15 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     @property
     def is_finished(self) -> bool:
         return self.has("Succeeded") or self.has("Failed")
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of the job, as commands and records show it; None: it has not finished."""
+        if self.has("Succeeded"):
+            return 0
+        if self.failure is None:
+            return 1 if self.has("Failed") else None
+        return DEADLINE_CODE if self.failure.cause == "DeadlineExceeded" else self.failure.exit_code or 1
 
     @property
     def waits_for_names(self) -> bool:

@@ -13,8 +13,7 @@ from tfyard.overview.steps import StartSteps, Steps
 from tfyard.overview.wording import on_this_machine
 from tfyard.planner import indexes
 
-DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
-"""Exit codes of tfyard: as `timeout` has it, and a shell after Ctrl-C."""
+INTERRUPT_CODE = Interrupted.exit_code
 PREPARING = "Preparing"
 """Outcome of a task whose init container runs."""
 CUT_OFF = ("Stopped", "Interrupted", "Killed")
@@ -156,14 +155,9 @@ def _failed_before_its_start(task: Task, status: Status) -> Ending | None:
 
 
 def exit_code(status: Status, interrupts: int) -> int:
-    """Exit code of `tfyard run`."""
-    if status.has("Succeeded"):
-        return 0
-    if status.failure is None:
-        return INTERRUPT_CODE if interrupts else 1
-    if status.failure.cause == "DeadlineExceeded":
-        return DEADLINE_CODE
-    return status.failure.exit_code or 1
+    """Exit code of `tfyard run`, which may end before its job has finished."""
+    before_the_end = INTERRUPT_CODE if interrupts else 1
+    return before_the_end if status.exit_code is None else status.exit_code
 
 
 def expiry(job: Job, ended: datetime) -> datetime | None:

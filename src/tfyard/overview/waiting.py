@@ -9,7 +9,6 @@ from tfyard.logs.tracebacks import last_exception
 from tfyard.model import ConditionType, Failure, Status
 from tfyard.model.summary import JobSummary
 from tfyard.overview.job_table import state
-from tfyard.overview.record import exit_code
 
 GOALS: Final = ("succeeded", "running", "finished")
 OBSTACLES: Final[dict[str, ConditionType]] = {
@@ -36,7 +35,7 @@ def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> WaitRe
     if status.has("Succeeded") or state(job) == "Succeeded":
         return WaitResult(0, f"{job.name}: Succeeded")
     if status.is_finished or state(job) in ("Failed", "Interrupted", "Stopped", "Killed"):
-        return WaitResult(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
+        return WaitResult(0 if goal == "finished" else status.exit_code or 1, _failed(job))
     if goal == "running" and state(job) in ("Running", "Stalled"):
         return WaitResult(0, f"{job.name}: {state(job)}")
     obstacles = (OBSTACLES[name] for name in fail_on)

@@ -134,7 +134,7 @@ def read(client: SyncClient, tfjob: Found) -> JobRecord:
         place="cluster",
         namespace=tfjob.namespace,
         state=state(tfjob.summary),
-        exit_code=status.failure.exit_code if status.failure else 0 if status.has("Succeeded") else None,
+        exit_code=status.exit_code,
         message=status.failure.message if status.failure else "",
         started=status.start_time or tfjob.summary.created,
         ended=status.completion_time,
