@@ -18,6 +18,7 @@ from tfyard.kubelet.metrics import RecentUses
 from tfyard.kubelet.runtime import Attached, Console, LogSource, NoSuchContainer, Report
 from tfyard.kubelet.sources import ApiSources
 from tfyard.model import Manifest
+from tfyard.model.container_reasons import STATUS_UNKNOWN
 from tfyard.model.exit_codes import SIGKILLED
 from tfyard.node import volumes
 from tfyard.node.container import PodContainer
@@ -26,7 +27,7 @@ from tfyard.node.node import Networks, Node, NodeOptions
 from tfyard.node.pod import PodLife
 from tfyard.node.pod_data import LOOPBACK
 from tfyard.node.processes import Exit
-from tfyard.node.states import LOST, ContainerState, Exited, PodState, Waiting, lost
+from tfyard.node.states import ContainerState, Exited, PodState, Waiting, lost
 from tfyard.views.pods import ContainerStateTerminated, ContainerStatus, PodOnNode
 
 log = logging.getLogger(__name__)
@@ -237,7 +238,7 @@ class ProcessRuntime:
 
     def _unseen(self, pod: PodOnNode) -> PodState:
         now = datetime.now(UTC)
-        lost = ContainerState(Exited(SIGKILLED, now, now, LOST, UNSEEN))
+        lost = ContainerState(Exited(SIGKILLED, now, now, STATUS_UNKNOWN, UNSEEN))
         names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
         return PodState(
             phase="Failed",

@@ -52,6 +52,7 @@ from .status import (
     TaskBackoff,
 )
 from .world import (
+    DEFAULT_GRACE,
     END_AT_ONCE,
     Group,
     LastLine,
@@ -69,6 +70,7 @@ from .world import (
 __all__ = [
     "API_VERSION",
     "CHIEF",
+    "DEFAULT_GRACE",
     "DEFAULT_PORT",
     "ENDINGS_PER_JOB",
     "ENDINGS_PER_TASK",

@@ -11,9 +11,6 @@ SIGNALLED = 128
 SIGKILLED = SIGNALLED + 9
 FIRST_RETRYABLE = SIGNALLED
 """From this code on, the program was killed, so a restart may succeed."""
-START_ERRORS = frozenset(("StartError", "ContainerCannotRun"))
-"""Reasons, of containerd and Docker, of containers whose command could not be executed. Their exit code of 128 or
-more is not the program's."""
 CHECKPOINTED = 42
 SAVED = frozenset((CHECKPOINTED, SIGNALLED + 15))
 """Codes with which TensorFlow's PreemptionCheckpointHandler ends all workers when one of them is asked to stop:

@@ -15,6 +15,8 @@ WaitReason = Literal[
 ]
 END_AT_ONCE = 1
 """The smallest activeDeadlineSeconds that Kubernetes accepts: it ends a pod at once without deleting it."""
+DEFAULT_GRACE = 30
+"""Seconds that a pod has to end after it was asked to, where it does not say otherwise."""
 
 
 class Wait(Struct, frozen=True, gc=False):

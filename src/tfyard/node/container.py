@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
+from tfyard.model.container_reasons import CRASH_LOOP, STATUS_UNKNOWN
 from tfyard.model.exit_codes import SIGKILLED, restarts_in_place
 
 from . import ending, probes
@@ -23,7 +24,7 @@ from .logs import tail
 from .memory import memory_limit
 from .node import PodOwner
 from .processes import ContainerCommand, Exit
-from .states import CRASH_LOOP, LOST, ContainerState, Exited, Running, Waiting, lost
+from .states import ContainerState, Exited, Running, Waiting, lost
 
 RESTART_IN_PLACE = Backoff(first=1.0, longest=60.0)
 """The first restart in place is immediate. Kubelets and operators wait ten times as long; a person at a terminal
@@ -163,7 +164,7 @@ class PodContainer:
     def lose(self, at: datetime) -> None:
         """Mark it as killed, in a kubelet's words, because its end was not seen."""
         message = "The container could not be located when the pod was terminated"
-        self.current = Exited(SIGKILLED, at, at, LOST, message)
+        self.current = Exited(SIGKILLED, at, at, STATUS_UNKNOWN, message)
 
     def _runs_again(self, code: int) -> bool:
         if self.home.stopping.is_set():

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tfyard.errors import TfyardError
-from tfyard.model import Manifest, Phase
+from tfyard.model import DEFAULT_GRACE, Manifest, Phase
 
 from . import containers
 from .container import PodContainer
@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 RETRY_MOUNT = 1.0
 CHECK_SIZES_EVERY = 2.0
 REFRESH_EVERY_TICKS = 30
-DEFAULT_GRACE = 30
 KINDS = ("initContainers", "containers")
 
 

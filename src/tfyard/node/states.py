@@ -7,10 +7,6 @@ from msgspec import Struct
 
 from tfyard.model import Phase
 
-CRASH_LOOP = "CrashLoopBackOff"
-LOST = "ContainerStatusUnknown"
-"""Reason that a kubelet reports for the end of a container that it could not observe."""
-
 
 class Waiting(Struct, frozen=True):
     reason: str

@@ -12,7 +12,8 @@ from typing import Literal
 from msgspec import Struct
 
 from tfyard.model import WORKER, Failure, Job, Pod, Role, TaskBackoff
-from tfyard.model.exit_codes import START_ERRORS, may_restart
+from tfyard.model.container_reasons import START_ERRORS
+from tfyard.model.exit_codes import may_restart
 
 from . import backoff, reasons
 from .census import Census, GivenUp

@@ -24,6 +24,7 @@ from tfyard.overview.job_table import state
 from tfyard.overview.waiting import TIMEOUT_CODE
 from tfyard.remote.logs import pod_starts
 from tfyard.views.pods import PodView
+from tfyard.views.program import waits_for
 
 from . import job_records, jobs, reruns
 from .job_objects import Belongings, counted, queue_of
@@ -377,7 +378,7 @@ def _unstarted(client: SyncClient, intent: ClusterIntent) -> str:
         if task not in new:
             return f"{task}: its old pod ends"
         if not pod_starts.has_begun(new[task]):
-            return f"{task}: {pod_starts.waiting_for(new[task])}"
+            return f"{task}: {waits_for(new[task])}"
     return ""
 
 

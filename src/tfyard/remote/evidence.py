@@ -274,7 +274,7 @@ def _needed(evidence: Evidence) -> set[str]:
     """Fields of `Evidence` that are needed, after its pods are known."""
     if evidence.status.is_finished:
         return set()
-    messages = [_unscheduled(pod) for pod in evidence.waiting]
+    messages = [pod.unscheduled.message for pod in evidence.waiting if pod.unscheduled]
     needed = set[str]()
     if any(re.search(volumes.CLAIM_PATTERN, message) for message in messages):
         needed |= {"claims", "classes"}
@@ -330,8 +330,3 @@ def _is_mute(pod: PodDetails) -> bool:
     ended = conclude(pod).failure
     is_cut = ended is not None and len(ended.message.encode()) >= KEPT_WORDS
     return ended is not None and (not ended.message or is_cut) and ended.reason != "OOMKilled"
-
-
-def _unscheduled(pod: PodDetails) -> str:
-    condition = pod.condition("PodScheduled")
-    return condition.message if condition and condition.status == "False" else ""

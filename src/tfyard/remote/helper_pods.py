@@ -30,9 +30,10 @@ from tfyard.kube import (
 )
 from tfyard.kube.pod_streams import PodCommand, start
 from tfyard.model import Manifest, names, tensorflow_container
-from tfyard.remote.logs import pod_starts
+from tfyard.model.container_reasons import CRASH_LOOP, IMAGE_PROBLEMS, PULL_FAILED
 from tfyard.views.objects import EventView
 from tfyard.views.pods import PodView
+from tfyard.views.program import waits_for
 
 from .events import EVENTS
 from .refusals import EDIT, missing_right
@@ -56,8 +57,7 @@ SIGNS = "/tfyard-client"
 HOLD = f"while read -r _; do : > {SIGNS}/here; done"
 """Command that the client holds: its input, and with it the loop, ends with the connection."""
 LONGEST_DELETION = 15.0
-IMAGE_PROBLEMS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
-PROBLEMS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
+PROBLEMS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", CRASH_LOOP)
 OF_USER = ("runAsUser", "runAsGroup", "supplementalGroups", "fsGroup")
 
 Say = Callable[[str], None]
@@ -268,7 +268,7 @@ async def _until_running(client: Client, helper: HelperPod, path: str, say: Say)
             raise HelperFailed(f"the helper pod cannot start: {problem}")
         passed = loop.time() - start
         if passed > PATIENCE:
-            waits = await _warning(client, pod) or pod_starts.waiting_for(pod)
+            waits = await _warning(client, pod) or waits_for(pod)
         if passed > LONGEST_START:
             raise HelperFailed(f"the helper pod does not run after {LONGEST_START:.0f} s: {waits}")
         if waits != shown:
@@ -288,15 +288,14 @@ def _failure(pod: PodView, helper: HelperPod) -> str:
     """Problem that does not go away by waiting; empty: none."""
     waiting, ended = pod.program.state.waiting, pod.program.state.terminated
     reason = waiting.reason if waiting else ""
-    if reason in IMAGE_PROBLEMS:
-        return f"{pod_starts.waiting_for(pod)}; --helper-image chooses another image than {helper.image}"
+    if reason in IMAGE_PROBLEMS and reason != PULL_FAILED:
+        return f"{waits_for(pod)}; --helper-image chooses another image than {helper.image}"
     if reason in PROBLEMS:
-        return pod_starts.waiting_for(pod)
+        return waits_for(pod)
     if pod.is_over:
         ending = f"{ended.reason}, exit code {ended.exit_code}: {ended.message}" if ended else ""
         return " ".join(f"{pod.status.reason} {pod.status.message} {ending}".split())
-    scheduled = pod.condition("PodScheduled")
-    message = scheduled.message if scheduled and scheduled.status == "False" else ""
+    message = pod.unscheduled.message if pod.unscheduled else ""
     return message if "persistentvolumeclaim" in message and "not found" in message else ""
 
 

@@ -9,7 +9,7 @@ from tfyard import formats
 from tfyard.kube import Forbidden, NotFound, Request, requests
 from tfyard.kube.requests import FIELD_MANAGER
 from tfyard.kube.sync import SyncClient
-from tfyard.model import Job
+from tfyard.model import DEFAULT_GRACE, Job
 from tfyard.model.names import QUEUE_NAME
 from tfyard.views.pods import PodView
 
@@ -17,8 +17,6 @@ from . import views
 from .jobs import Found
 
 JOB_UID = "kueue.x-k8s.io/job-uid"
-GRACE = 30
-"""Seconds, where a pod does not say otherwise."""
 MOST_NAMES = 4
 """Names that are shown; more are only counted."""
 
@@ -49,7 +47,7 @@ class Belongings:
         """Text about pods that go, with their longest grace period."""
         specs = [role.template.get("spec") or {} for role in self.job.roles] if self.job else []
         asked = [spec.get("terminationGracePeriodSeconds") for spec in specs]
-        longest = max((GRACE if each is None else int(each) for each in asked), default=GRACE)
+        longest = max((DEFAULT_GRACE if each is None else int(each) for each in asked), default=DEFAULT_GRACE)
         names = [pod.task or pod.name for pod in pods]
         return tuple(f"{each}, after at most {longest} s of grace" for each in counted("pod", names))
 

@@ -25,8 +25,8 @@ from tfyard.kube.pod_streams import PodConnection
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
-from tfyard.remote.logs import pod_starts
 from tfyard.views.pods import PodView
+from tfyard.views.program import waits_for
 
 from .jobs import Found
 from .summaries import VIEWS, of_view
@@ -87,7 +87,7 @@ class PodFollow:
                 return pod
         except TimeoutError:
             known = [pod for pod in self._pods.values() if self.choice.fits(pod)]
-            why = f": {pod_starts.waiting_for(known[0])}" if known else ": it has no pod"
+            why = f": {waits_for(known[0])}" if known else ": it has no pod"
             raise NotRunning(f"{self.choice.name} is not running{why}") from None
 
     async def until_over(self) -> PodView:

@@ -8,8 +8,8 @@ from tfyard import formats
 from tfyard.errors import NotRunning, Usage
 from tfyard.kube.sync import SyncClient
 from tfyard.remote import views
-from tfyard.remote.logs import pod_starts
 from tfyard.views.pods import PodView
+from tfyard.views.program import waits_for
 
 from .jobs import Found
 
@@ -70,4 +70,4 @@ def _why(pod: PodView, container: str) -> str:
     status = next((each for each in pod.statuses if each.name == container), None)
     if status is not None and (end := status.state.terminated):
         return f": it ended with code {end.exit_code}"
-    return f": {pod_starts.waiting_for(pod)}"
+    return f": {waits_for(pod)}"

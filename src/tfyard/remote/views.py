@@ -15,7 +15,7 @@ from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
 from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
 from tfyard.planner.results import fates
 from tfyard.views.pods import PodDetails, TimedCondition
-from tfyard.views.program import ProgramRun, conclude, failed_sidecars, runs
+from tfyard.views.program import ProgramRun, failed_sidecars, runs
 
 from .events import events
 from .jobs import Found
@@ -81,24 +81,19 @@ def attempts_of(pod: PodDetails, told: Mapping[str, str] | None = None) -> list[
     what became of the tasks of a job that has ended; how a task ended that was stopped tells nothing."""
     *before, present = [_attempt(pod, run) for run in runs(pod)]
     is_stopped = (told or {}).get(pod.task) == "Stopped" and pod.metadata.deletion_timestamp is not None
-    if is_stopped and present.finished:
-        return [*before, replace(present, state="Stopped")]
-    # Of a pod that was not admitted, no container could have failed.
-    return [*before, replace(present, state="Failed") if conclude(pod).outcome == "Failed" else present]
+    return [*before, replace(present, state="Stopped") if is_stopped and present.finished else present]
 
 
 def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
     ended, running, restart = run.state.terminated, run.state.running, run.restart
     scheduled = pod.condition("PodScheduled") or TimedCondition()
     name = ("Preparing" if run.container else "Running") if running else "Waiting"
-    if ended:
-        name = "Failed" if ended.exit_code else "Succeeded"
     refused = scheduled.reason if scheduled.status != "True" else ""
     return Attempt(
         task=pod.task,
         attempt=pod.attempt + 1,
         restart=restart,
-        state=name,
+        state=run.end or name,
         created=None if restart else pod.metadata.creation_timestamp,
         scheduled=None if restart or scheduled.status != "True" else scheduled.last_transition_time,
         started=ended.started_at if ended else running.started_at if running else None,

@@ -106,9 +106,8 @@ def _is_rolled_out(deployment: Manifest) -> bool:
 
 def _why_not_available(pods: list[PodDetails]) -> str:
     for pod in pods:
-        scheduled = pod.condition("PodScheduled")
-        if scheduled and scheduled.status == "False" and not pod.spec.node_name:
-            return f"{pod.name}: {scheduled.message}"
+        if pod.unscheduled:
+            return f"{pod.name}: {pod.unscheduled.message}"
         for container in pod.status.container_statuses:
             state = container.state.waiting or container.state.terminated
             if state and state.reason:

@@ -15,8 +15,9 @@ from tfyard.kubelet.kubelet import Kubelet, path_of
 from tfyard.kubelet.nodes import Nodes
 from tfyard.kubelet.runtime import Report
 from tfyard.model import TENSORFLOW_CONTAINER, Phase
+from tfyard.model.container_reasons import CRASH_LOOP, STATUS_UNKNOWN
 from tfyard.model.exit_codes import SIGKILLED
-from tfyard.node.states import CRASH_LOOP, LOST, ContainerState, Exited, PodState, Running, Waiting, lost
+from tfyard.node.states import ContainerState, Exited, PodState, Running, Waiting, lost
 from tfyard.testing.script import Script, Scripts, Sidecar, will_restart
 from tfyard.views.pods import PodOnNode
 
@@ -69,7 +70,7 @@ class ScriptedPod:
         """End the pod during a back-off. If it is deleted, its container keeps its last end; at a deadline, the
         next run, for which a kubelet still waits, is reported as lost."""
         if self.pod.metadata.deletion_timestamp is None:
-            return self.ended(SIGKILLED, LOST)
+            return self.ended(SIGKILLED, STATUS_UNKNOWN)
         self.exited, self.last = {**self.last}, {}
         return self.ended(0)
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
-from tfyard.model import END_AT_ONCE, TENSORFLOW_CONTAINER, Manifest
+from tfyard.model import DEFAULT_GRACE, END_AT_ONCE, TENSORFLOW_CONTAINER, Manifest
+from tfyard.model.container_reasons import STATUS_UNKNOWN
 from tfyard.model.job import owner_key
 from tfyard.model.names import ATTEMPT, JOB_KINDS, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE, STOPPED
 from tfyard.model.status import Time
@@ -96,6 +97,10 @@ class ContainerStateTerminated(Struct, frozen=True, rename="camel", gc=False):
     started_at: Time | None = None
     finished_at: Time | None = None
 
+    @property
+    def has_failed(self) -> bool:
+        return self.exit_code != 0
+
     def __post_init__(self) -> None:
         """Drops the start of a container that could not be started: containerd reports 1970 for it."""
         if self.started_at is not None and self.started_at.year == 1970:
@@ -110,7 +115,7 @@ class State(Struct, frozen=True, gc=False):
     @property
     def is_lost(self) -> bool:
         """Whether the kubelet lost the container and its exit code."""
-        return self.terminated is not None and self.terminated.reason == "ContainerStatusUnknown"
+        return self.terminated is not None and self.terminated.reason == STATUS_UNKNOWN
 
 
 class ContainerStatus(Struct, frozen=True, rename="camel", gc=False):
@@ -190,13 +195,18 @@ class PodView(Object, frozen=True):
         return next((c for c in self.status.conditions if c.type == type), None)
 
     @property
+    def unscheduled(self) -> PodCondition | None:
+        """The scheduler's reason and message for a pod without a node; None: it has one, or is too new."""
+        return _with_status(self.status.conditions, "PodScheduled", "False")
+
+    @property
     def statuses(self) -> tuple[ContainerStatus, ...]:
         return (*self.status.init_container_statuses, *self.status.container_statuses)
 
     @property
     def taken_away(self) -> PodCondition | None:
         """The condition of a pod that the cluster takes away, such as by eviction or preemption."""
-        return _holding(self.status.conditions, "DisruptionTarget")
+        return _with_status(self.status.conditions, "DisruptionTarget", "True")
 
     @property
     def trainer(self) -> Container:
@@ -255,8 +265,8 @@ def _trainer(containers: Sequence[_C]) -> _C | None:
     return next(named, containers[0] if containers else None)
 
 
-def _holding(conditions: Sequence[_K], type: str) -> _K | None:
-    return next((each for each in conditions if each.type == type and each.status == "True"), None)
+def _with_status(conditions: Sequence[_K], type: str, status: str) -> _K | None:
+    return next((each for each in conditions if (each.type, each.status) == (type, status)), None)
 
 
 # --- for a kubelet
@@ -271,7 +281,7 @@ class PodSpecOnNode(PodSpec, frozen=True):
     init_containers: tuple[ContainerOnNode, ...] = ()
     ephemeral_containers: tuple[ContainerOnNode, ...] = ()
     """Containers of `kubectl debug`, which are added to a pod that runs."""
-    termination_grace_period_seconds: int = 30
+    termination_grace_period_seconds: int = DEFAULT_GRACE
     scheduling_gates: tuple[Manifest, ...] = ()
 
 
@@ -335,7 +345,6 @@ class PodSpecDetails(PodSpecOnNode, frozen=True):
     scheduler_name: str = ""
     resource_claims: tuple[Manifest, ...] = ()
     image_pull_secrets: tuple[Manifest, ...] = ()
-    security_context: Manifest = {}
 
 
 class ContainerStatusDetails(ContainerStatus, frozen=True):
@@ -359,7 +368,7 @@ class PodDetails(PodOnNode, frozen=True):
 
     @property
     def taken_away(self) -> TimedCondition | None:
-        return _holding(self.status.conditions, "DisruptionTarget")
+        return _with_status(self.status.conditions, "DisruptionTarget", "True")
 
     @property
     def trainer(self) -> ContainerDetails:

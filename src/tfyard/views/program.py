@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from tfyard.model import ProgramEnd
+from tfyard.model import Phase, Pod, ProgramEnd, Task
 from tfyard.model.exit_codes import restarts_in_place
 
 from .pods import Container, ContainerStateTerminated, ContainerStatus, PodView, State
@@ -43,7 +43,7 @@ class Conclusion(Struct, frozen=True, kw_only=True):
         last, done = self.last_end, [each for each in self.preparations if _has_succeeded(each.state)]
         if last is None or any(each.last_state.terminated is last for each in done):
             return None
-        return last if last.exit_code or last.reason == "OOMKilled" else None
+        return last if last.has_failed or last.reason == "OOMKilled" else None
 
     @property
     def failed_preparation(self) -> str:
@@ -76,9 +76,9 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 def conclude(pod: PodView) -> Conclusion:
     program, preparations = pod.program, pod.preparations
-    failed = (end for each in preparations if (end := each.state.terminated) and end.exit_code)
+    failed = (end for each in preparations if (end := each.state.terminated) and end.has_failed)
     ended = program.state.terminated
-    end = ended if ended and ended.exit_code else next(failed, ended)
+    end = ended if ended and ended.has_failed else next(failed, ended)
     earlier = (each.last_state.terminated for each in (program, *reversed(preparations)))
     end_before = next(filter(None, earlier), None)
     reason, message = _ended_by(pod)
@@ -93,8 +93,32 @@ def conclude(pod: PodView) -> Conclusion:
     )
 
 
+def pod_of(view: PodView, program: Conclusion, task: Task, phase: Phase) -> Pod:
+    """The model's pod, with what is concluded from the pod alone."""
+    end = program.last_end or ContainerStateTerminated()
+    return Pod(
+        name=view.name,
+        uid=view.metadata.uid,
+        task=task,
+        attempt=view.attempt,
+        phase=phase,
+        program="" if program.outcome == view.status.phase else program.outcome,
+        exit_code=program.exit_code,
+        failed_init=program.failed_preparation,
+        message=program.message or end.message,
+        reason=program.reason or end.reason,
+        run_started=end.started_at,
+        run_ended=end.finished_at,
+        running_since=program.running_since,
+        restarts=program.restarts,
+        lingers_since=lingers_since(view, program),
+        started=view.status.start_time,
+        deleting=view.metadata.deletion_timestamp,
+    )
+
+
 def _has_succeeded(state: State) -> bool:
-    return state.terminated is not None and state.terminated.exit_code == 0
+    return state.terminated is not None and not state.terminated.has_failed
 
 
 def _outcome(pod: PodView, program: ContainerStatus) -> ProgramEnd:
@@ -104,9 +128,13 @@ def _outcome(pod: PodView, program: ContainerStatus) -> ProgramEnd:
     ended = program.state.terminated
     if ended is None or (phase == "Failed" and pod.status.reason and not pod.is_told_to_end):
         return phase
-    if not phase and will_restart(pod, program.name, ended.exit_code):
+    if not phase and will_restart(pod, program.name, ended) is not False:
         return ""
-    return "Failed" if ended.exit_code else "Succeeded"
+    return _end(ended)
+
+
+def _end(ended: ContainerStateTerminated) -> ProgramEnd:
+    return "Failed" if ended.has_failed else "Succeeded"
 
 
 def _ended_by(pod: PodView) -> tuple[str, str]:
@@ -132,22 +160,18 @@ def lingers_since(pod: PodView, concluded: Conclusion) -> datetime | None:
 
 def _goes_on(pod: PodView, status: ContainerStatus) -> bool:
     ended = status.state.terminated
-    return ended is None or will_restart(pod, status.name, ended.exit_code)
+    return ended is None or will_restart(pod, status.name, ended) is not False
 
 
-def will_restart(pod: PodView, name: str, exit_code: int) -> bool:
-    """Whether the kubelet restarts a container; true if that has rules for exit codes, which only the kubelet
+def will_restart(pod: PodView, name: str, ended: ContainerStateTerminated) -> bool | None:
+    """Whether the kubelet restarts a container; None if that has rules for exit codes, which only the kubelet
     applies."""
-    own = container(pod, name)
-    if own.restart_policy_rules:
-        return True
-    is_init = own in pod.spec.init_containers
-    return restarts_in_place(pod.spec.restart_policy, exit_code, own.restart_policy, is_init=is_init)
-
-
-def container(pod: PodView, name: str) -> Container:
     named = (each for each in (*pod.spec.containers, *pod.spec.init_containers) if each.name == name)
-    return next(named, Container())
+    own = next(named, Container())
+    if own.restart_policy_rules:
+        return None
+    is_init = own in pod.spec.init_containers
+    return restarts_in_place(pod.spec.restart_policy, ended.exit_code, own.restart_policy, is_init=is_init)
 
 
 def failed_sidecars(pod: PodView) -> list[tuple[ContainerStatus, ContainerStateTerminated]]:
@@ -158,7 +182,7 @@ def failed_sidecars(pod: PodView) -> list[tuple[ContainerStatus, ContainerStateT
         (each, each.state.terminated or (each.state.waiting and each.last_state.terminated))
         for each in beside
     ]
-    return [(status, end) for status, end in ends if end and end.exit_code]
+    return [(status, end) for status, end in ends if end and end.has_failed]
 
 
 # --- run by run
@@ -170,6 +194,8 @@ class ProgramRun(Struct, frozen=True):
     restart: int
     """Number of the restart in place; 0: the first run."""
     state: State
+    end: ProgramEnd
+    """How the run ended; empty: it has not."""
     reason: str = ""
     message: str = ""
     """Message for the end of the whole pod, or else of the container's state."""
@@ -187,12 +213,15 @@ def runs(pod: PodView) -> list[ProgramRun]:
     restart = program.restart_count + (1 if before and state.waiting else 0)
     why = state.terminated or state.waiting
     name = held_by.name if held_by else ""
-    present = ProgramRun(
-        restart, state, reason or (why.reason if why else ""), message or (why.message if why else ""), name
-    )
+    # Of a pod that was not admitted, no container could have failed.
+    has_failed = conclude(pod).outcome == "Failed"
+    end: ProgramEnd = "Failed" if has_failed else _end(state.terminated) if state.terminated else ""
+    reason, message = reason or (why.reason if why else ""), message or (why.message if why else "")
+    present = ProgramRun(restart, state, end, reason, message, name)
     if before is None:
         return [present]
-    return [ProgramRun(restart - 1, program.last_state, before.reason, before.message, name), present]
+    earlier = ProgramRun(restart - 1, program.last_state, _end(before), before.reason, before.message, name)
+    return [earlier, present]
 
 
 def holding(pod: PodView) -> ContainerStatus | None:
@@ -201,3 +230,15 @@ def holding(pod: PodView) -> ContainerStatus | None:
         return None
     begun = (each for each in pod.preparations if each.has_started and not _has_succeeded(each.state))
     return next(begun, None)
+
+
+def waits_for(pod: PodView) -> str:
+    """What the pod waits for, in the words of the scheduler or the kubelet."""
+    held_by = holding(pod)
+    if held_by and held_by.state.running:
+        return f"its init container {held_by.name} runs"
+    waiting = (held_by or pod.program).state.waiting
+    if waiting and waiting.reason:
+        return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
+    refusal = pod.unscheduled
+    return f"{refusal.reason}: {refusal.message}" if refusal else "its pod is not running yet"

@@ -23,7 +23,7 @@ from tfyard.kube import (
     Unprocessable,
     requests,
 )
-from tfyard.model import Amend, Create, Delete, Job, Manifest, Obstacle
+from tfyard.model import DEFAULT_GRACE, Amend, Create, Delete, Job, Manifest, Obstacle
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import (
     CONTROLLER,
@@ -49,8 +49,6 @@ MANY, MANY_WITHIN = 10, 0.5
 """Number of objects, created within so many seconds, that count as many."""
 UNEXPLAINED = (Unauthorized, Conflict, Expired, NotFound)
 """Refusals that are not about the object itself: they are retried, or a watch will explain them."""
-DEFAULT_GRACE = 30
-"""A pod's default grace period in seconds; the watch soon reports the true time."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 """The taint by which an administrator declares that a machine is off."""
 NODES = Kind(NodeView)
@@ -121,6 +119,7 @@ class ObjectWriter:
                 return obstacle
         request = requests.delete(path, action.uid, 0 if action.force else None)
         is_gone = await self._send_delete("pods", request)
+        # The watch soon reports the pod's own grace period.
         until = None if is_gone else self.now() + timedelta(seconds=DEFAULT_GRACE)
         self._cache.pods.mark_deleted(job.as_owner, action.name, action.uid, until)
         return None

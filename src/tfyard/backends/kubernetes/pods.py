@@ -7,7 +7,13 @@ import re
 from msgspec.structs import replace
 
 from tfyard.model import ROLES, Phase, Pod, Task, Wait, WaitReason
-from tfyard.model.exit_codes import START_ERRORS
+from tfyard.model.container_reasons import (
+    BEING_SET_UP,
+    CRASH_LOOP,
+    IMAGE_PROBLEMS,
+    START_ERRORS,
+    STATUS_UNKNOWN,
+)
 from tfyard.model.names import (
     MAX_LABEL,
     PLUGINS_GROUP,
@@ -23,7 +29,7 @@ from tfyard.views.pods import (
     ObjectMeta,
     PodView,
 )
-from tfyard.views.program import Conclusion, conclude, container, holding, lingers_since, will_restart
+from tfyard.views.program import Conclusion, conclude, holding, pod_of, will_restart
 
 from .unreadable import describe, problem_of
 
@@ -47,19 +53,14 @@ DISRUPTIONS = frozenset(
 reject even a pod that ran before. Evicted is not among them: see `_is_the_clusters_fault`."""
 REJECTED, OUT_OF = "Pod was rejected: ", "OutOf"
 """Prefixes of messages and reasons of a kubelet that does not admit a pod."""
-STATUS_UNKNOWN = "ContainerStatusUnknown"
 LOST = frozenset(("Unknown", STATUS_UNKNOWN))
 """Reasons of a container that ended unseen, because its node was rebooted or lost it: from containerd, with exit
 code 255, and from the kubelet, with 137."""
-NOT_ENDED = ContainerStateTerminated()
 OWN_DEADLINE = "DeadlineExceeded"
-CRASH_LOOP = "CrashLoopBackOff"
-BEING_SET_UP = ("", "ContainerCreating", "PodInitializing")
 WAIT_REASONS: dict[str, WaitReason] = {
     CRASH_LOOP: "CrashLoop",
     "CreateContainerConfigError": "Config",
-    "RegistryUnavailable": "ImagePull",
-    "SignatureValidationFailed": "ImagePull",
+    **dict.fromkeys(IMAGE_PROBLEMS, "ImagePull"),
 }
 """Other reasons are about the image if they contain that word, else about the start of the container."""
 BACK_OFF = re.compile(r'Back-off pulling image ".*?": \w+: ')
@@ -107,24 +108,10 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
     if task is None:
         return None
     status, program = view.status, conclude(view)
-    end = program.last_end or NOT_ENDED
-    pod = Pod(
-        name=view.metadata.name,
-        uid=view.metadata.uid,
-        task=task,
-        attempt=view.attempt,
-        phase="Pending" if _is_never_started(view, program) else _phase(status.phase),
-        program="" if program.outcome == status.phase else program.outcome,
+    pod = replace(
+        pod_of(view, program, task, "Pending" if _is_never_started(view, program) else _phase(status.phase)),
         ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
-        exit_code=program.exit_code,
-        failed_init=program.failed_preparation,
-        message=program.message or end.message,
-        reason=program.reason or end.reason,
-        run_started=end.started_at,
-        run_ended=end.finished_at,
-        running_since=program.running_since,
         wait=_wait(view, program),
-        restarts=program.restarts,
         excused=_excused(program, before.excused if before else ()),
         restart_due=_is_restart_due(view, program),
         told_to_end=view.is_told_to_end,
@@ -132,9 +119,6 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
-        started=status.start_time,
-        lingers_since=lingers_since(view, program),
-        deleting=view.metadata.deletion_timestamp,
     )
     if before is not None and _ended_by_itself(before):
         return _as_it_ended(pod, before)
@@ -215,9 +199,7 @@ def _is_backing_off(status: ContainerStatus) -> bool:
 def _is_between_runs(view: PodView, status: ContainerStatus) -> bool:
     """Whether a container has ended and will restart. Not if its policy has rules: that is not known yet."""
     ended = status.state.terminated
-    if ended is None or container(view, status.name).restart_policy_rules:
-        return False
-    return will_restart(view, status.name, ended.exit_code)
+    return ended is not None and will_restart(view, status.name, ended) is True
 
 
 # --- whether the cluster caused it
@@ -295,10 +277,8 @@ def _is_never_started(view: PodView, program: Conclusion) -> bool:
 
 
 def _wait_for_a_node(view: PodView) -> Wait | None:
-    condition = view.condition("PodScheduled")
-    if condition is None or condition.status != "False":
-        return None
-    if condition.reason not in ("Unschedulable", "SchedulingGated"):
+    condition = view.unscheduled
+    if condition is None or condition.reason not in ("Unschedulable", "SchedulingGated"):
         return None
     word: WaitReason = "Unschedulable" if condition.reason == "Unschedulable" else "SchedulingGated"
     is_claim = "persistentvolumeclaim" in condition.message.lower()

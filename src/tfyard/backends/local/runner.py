@@ -28,9 +28,10 @@ from tfyard.model import (
     preparations,
     tensorflow_container,
 )
-from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.container_reasons import CRASH_LOOP
+from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 from tfyard.node import states
-from tfyard.node.states import CRASH_LOOP, Exited, PodState
+from tfyard.node.states import Exited, PodState
 from tfyard.planner import Site, may_restart_in_place
 from tfyard.views.pods import (
     Container,
@@ -38,16 +39,16 @@ from tfyard.views.pods import (
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
+    ObjectMeta,
     PodSpec,
     PodStatus,
     PodView,
     State,
 )
-from tfyard.views.program import conclude, lingers_since
+from tfyard.views.program import conclude, pod_of
 
 PREEMPTED, RESTARTED = "Preempted", "Restarted"
 """Reasons of tasks that are taken away: as a preemption does it, and by `tfyard restart`."""
-NOT_ENDED = ContainerStateTerminated()
 _ROLES = {role.lower(): role for role in ROLES}
 
 
@@ -158,30 +159,15 @@ def log_name(task: Task, container: str) -> str:
 def observed(manifest: Manifest, state: PodState) -> Pod:
     view = _view(manifest, state)
     program = conclude(view)
-    end = program.last_end or NOT_ENDED
+    pod = pod_of(view, program, task_of(manifest), state.phase)
     is_due = not state.reason and any(state.containers[name].restart_due for name in _counted(manifest))
     containers = [state.containers[each.name] for each in view.spec.containers]
-    return Pod(
-        name=str(manifest["metadata"]["name"]),
-        uid=str(manifest["metadata"]["uid"]),
-        task=task_of(manifest),
-        attempt=int(manifest["metadata"]["annotations"].get(ATTEMPT, "0")),
-        phase=state.phase,
-        program="" if program.outcome == state.phase else program.outcome,
+    return replace(
+        pod,
         ready=state.phase == "Running" and all(each.is_ready for each in containers),
-        exit_code=program.exit_code,
-        failed_init=program.failed_preparation,
-        message=program.message or end.message,
-        reason=program.reason or end.reason,
-        run_started=end.started_at,
-        run_ended=end.finished_at,
-        running_since=program.running_since,
-        wait=Wait("CrashLoop", since=end.finished_at) if is_due else None,
-        restarts=program.restarts,
+        wait=Wait("CrashLoop", since=pod.run_ended) if is_due else None,
         restart_due=is_due,
         disrupted=state.reason in (PREEMPTED, RESTARTED),
-        lingers_since=lingers_since(view, program),
-        started=state.started,
     )
 
 
@@ -198,10 +184,12 @@ def _view(manifest: Manifest, state: PodState) -> PodView:
         state.phase,
         state.reason,
         state.message,
+        state.started,
         container_statuses=tuple(_status(each.name, state) for each in spec.containers),
         init_container_statuses=tuple(_status(each.name, state) for each in spec.init_containers),
     )
-    return PodView(spec=spec, status=status)
+    meta = manifest["metadata"]
+    return PodView(ObjectMeta(meta["name"], uid=meta["uid"], annotations=meta["annotations"]), spec, status)
 
 
 def _status(name: str, state: PodState) -> ContainerStatus:

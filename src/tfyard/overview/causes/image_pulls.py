@@ -12,16 +12,6 @@ from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.evidence import Evidence
 from tfyard.views.pods import ContainerStateWaiting, ContainerStatusDetails, PodDetails
 
-REASONS = {
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "ImageInspectError",
-    "RegistryUnavailable",
-    "SignatureValidationFailed",
-}
-"""Reasons of waiting containers for which an image cannot be pulled."""
 NO_SECRET = "FailedToRetrieveImagePullSecret"
 CHECK_TAG = "check the name and the tag: `image: NAME:TAG`"
 NEEDS_SECRET = (

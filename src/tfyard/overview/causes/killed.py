@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tfyard.logs.tracebacks import fatal_error
 from tfyard.model import Ending
+from tfyard.model.container_reasons import STATUS_UNKNOWN
 from tfyard.model.quantity import amount
 from tfyard.overview import lost_peers
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
@@ -27,7 +28,7 @@ _DISRUPTIONS = {
     "Shutdown": ("node-shutdown", "ended because its node shut down"),
     "Terminated": ("node-shutdown", "ended because its node shut down"),
     "Unknown": ("node-rebooted", "ended unseen, because its node was rebooted"),
-    "ContainerStatusUnknown": ("node-rebooted", "ended unseen: its node was rebooted, or lost its container"),
+    STATUS_UNKNOWN: ("node-rebooted", "ended unseen: its node was rebooted, or lost its container"),
     "Deleted": ("deleted", "its pod was deleted"),
     "Restarted": ("restarted", "restarted by `tfyard restart`"),
 }

@@ -4,6 +4,7 @@ ConfigMap, Secret or key is missing."""
 import re
 from collections.abc import Iterable, Iterator
 
+from tfyard.model.container_reasons import IMAGE_PROBLEMS, START_ERRORS
 from tfyard.overview import references
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.causes import image_pulls, other_containers
@@ -13,7 +14,7 @@ from tfyard.views.pods import ContainerDetails, ContainerStatusDetails, PodDetai
 
 CONFIG_WAITS = {"CreateContainerConfigError", "CreateContainerError", "CreatePodSandboxError"}
 COMMAND_WAITS = {"RunContainerError", "StartError", "PostStartHookError"}
-COMMAND_ENDS = {"StartError", "ContainerCannotRun", "RunContainerError"}
+COMMAND_ENDS = START_ERRORS | {"RunContainerError"}
 _MISSING = r'(?i)\b(configmap|secret) "([^"]+)" not found'
 _KEY = r"couldn't find key (\S+) in (ConfigMap|Secret) [\w.-]+/([\w.-]+)"
 _VOLUME_KEY = r"references non-existent (?:config|secret) key: (\S+)"
@@ -35,7 +36,7 @@ def _of_container(evidence: Evidence, pod: PodDetails, status: ContainerStatusDe
     waiting = status.state.waiting
     if waiting is None:
         return None
-    if waiting.reason in image_pulls.REASONS:
+    if waiting.reason in IMAGE_PROBLEMS:
         image = _container(pod, status.name).image
         return image_pulls.of_container(evidence, pod, status, waiting, image)
     quote = Quote("container", cut(waiting.message or waiting.reason), pod.changed)

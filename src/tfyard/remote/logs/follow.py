@@ -41,6 +41,7 @@ from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
 from tfyard.remote.refusals import VIEW, explained
 from tfyard.remote.summaries import VIEWS, of_view
 from tfyard.views.pods import PodView
+from tfyard.views.program import waits_for
 
 TICK = 0.1
 RECONNECTS = 60.0
@@ -196,7 +197,7 @@ class Following:
 
     def _unstarted(self) -> dict[str, str]:
         begun = {start.task for start in self._tails if not start.container}
-        pods = {pod.task: pod_starts.waiting_for(pod) for pod in self._world.pods.values()}
+        pods = {pod.task: waits_for(pod) for pod in self._world.pods.values()}
         return {task: pods.get(task, "") for task in self._wanted.tasks if task not in begun}
 
     # --- the end

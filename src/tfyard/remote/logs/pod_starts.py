@@ -93,20 +93,6 @@ def _ending(pod: PodView, run: ProgramRun, end: ContainerStateTerminated) -> End
     )
 
 
-def waiting_for(pod: PodView) -> str:
-    """What the pod waits for, in the words of the scheduler or the kubelet."""
-    held_by = holding(pod)
-    if held_by and held_by.state.running:
-        return f"its init container {held_by.name} runs"
-    waiting = (held_by or pod.program).state.waiting
-    if waiting and waiting.reason:
-        return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
-    scheduled = pod.condition("PodScheduled")
-    if scheduled is None or scheduled.status == "True":
-        return "its pod is not running yet"
-    return f"{scheduled.reason}: {scheduled.message}"
-
-
 class LogRequest(Struct, frozen=True, kw_only=True):
     """`since`: RFC 3339, in whole seconds."""
 

@@ -26,10 +26,10 @@ from tfyard.remote.logs.pod_starts import (
     has_log,
     present,
     start_of,
-    waiting_for,
 )
 from tfyard.remote.refusals import VIEW, explained
 from tfyard.views.pods import PodView
+from tfyard.views.program import waits_for
 
 ATTEMPTS = 6
 
@@ -136,7 +136,7 @@ def _nothing(tfjob: Found, task: str, pod: PodView | None, wanted: Wanted) -> Sa
         return Said(kind="gap", text=text, start=Start(task))
     if pod is None and (known := fate(tfjob, tfjob.summary.status, task)):
         return remarks.gone(Start(task), known)
-    text = f"has not started: {waiting_for(pod)}" if pod else "has no pod, and nothing is remembered of one"
+    text = f"has not started: {waits_for(pod)}" if pod else "has no pod, and nothing is remembered of one"
     return Said(kind="waiting", text=text, start=Start(task))
 
 

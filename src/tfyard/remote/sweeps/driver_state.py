@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tfyard.kube import KubeError, requests
 from tfyard.kube.sync import SyncClient
+from tfyard.model.container_reasons import BEING_SET_UP
 from tfyard.model.names import SWEEP
 from tfyard.remote import views
 from tfyard.views.objects import LONG_AGO
@@ -16,8 +17,6 @@ from .store import SweepObject
 
 BEGINS_WITHIN = 20.0
 LOOK_EVERY = 0.5
-STARTING = ("", "ContainerCreating", "PodInitializing")
-"""Reasons for which a container that is about to start waits."""
 
 Say = Callable[[str], None]
 
@@ -62,12 +61,10 @@ def _trouble(pod: PodView) -> str:
     name, program = pod.metadata.name, pod.program
     for state in (program.last_state, program.state):
         end, waiting = state.terminated, state.waiting
-        if end is not None and end.exit_code:
+        if end is not None and end.has_failed:
             *_, last = end.message.strip().splitlines() or [f"exit code {end.exit_code}"]
             return f"its driver, the pod {name}, has failed: {last}"
-        if waiting is not None and waiting.reason not in STARTING:
+        if waiting is not None and waiting.reason not in BEING_SET_UP:
             return f"its driver, the pod {name}, does not start: {waiting.reason}"
-    scheduled = pod.condition("PodScheduled")
-    if scheduled is not None and scheduled.status == "False":
-        return f"its driver, the pod {name}, waits for a node: {scheduled.message}"
-    return ""
+    refusal = pod.unscheduled
+    return f"its driver, the pod {name}, waits for a node: {refusal.message}" if refusal else ""
