@@ -23,7 +23,7 @@ from tfyard.sdk.sweep_place import required_best
     type=click.Choice(["table", "jobfile", "json"]),
     default="table",
     show_default=True,
-    help="The values as a table or as JSON, or the job file with them filled in.",
+    help="Format of the output: the values as a table or as JSON, or the job file with them filled in.",
 )
 @cluster.job_options
 def command(name: str, output: str, **options: Any) -> None:

@@ -74,7 +74,7 @@ def _timeout(default: float) -> Callable[[F], F]:
         default=default,
         show_default=True,
         metavar="SECONDS",
-        help="Give up on a server that does not answer.",
+        help="Give up on a server that does not answer for so long.",
     )
 
 
@@ -82,7 +82,10 @@ def _access_options(command: F) -> F:
     for option in reversed(
         (
             click.option(
-                "--kubeconfig", default="", metavar="FILE", help="Default: the one that kubectl uses."
+                "--kubeconfig",
+                default="",
+                metavar="FILE",
+                help="Kubeconfig file; default: the one that kubectl uses.",
             ),
             click.option(
                 "--context",
@@ -113,7 +116,7 @@ def namespace_options(command: F) -> F:
         default="",
         metavar="NAME",
         shell_complete=_namespaces,
-        help="Default: the namespace of the context.",
+        help="Namespace; default: that of the context.",
     )
     return _access_options(of_namespace(_timeout(ASKING)(command)))
 
@@ -121,7 +124,7 @@ def namespace_options(command: F) -> F:
 def job_options(command: F) -> F:
     """The options of commands about a job, wherever it runs: those of `namespace_options`, and --local."""
     return namespace_options(
-        click.option("--local", is_flag=True, help="Only runs on this machine.")(command)
+        click.option("--local", is_flag=True, help="Look only at runs on this machine.")(command)
     )
 
 
@@ -129,7 +132,7 @@ helper_user_option = click.option(
     "--helper-user",
     type=click.IntRange(0),
     metavar="UID",
-    help="User of the helper pod. Default: that of the job's pods, if set, else 65532.",
+    help="User of the helper pod; default: that of the job's pods, if set, else 65532.",
 )
 
 

@@ -25,7 +25,7 @@ from tfyard.sdk import comparing
     type=click.Choice(["table", "json", "csv", "md"]),
     default="table",
     show_default=True,
-    help="A table with curves below it, JSON with the whole records, CSV, or Markdown.",
+    help="Format of the output: a table with curves below it, JSON with the whole records, CSV, or Markdown.",
 )
 @click.option(
     "--plot",

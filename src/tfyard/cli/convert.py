@@ -17,7 +17,11 @@ from tfyard.job_input.files import refuse_sweep
 @click.command("convert")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True)
 @click.option(
-    "--to", type=click.Choice(["v1", "jobfile"]), default="v1", help="What to write.", show_default=True
+    "--to",
+    type=click.Choice(["v1", "jobfile"]),
+    default="v1",
+    help="Format of the output.",
+    show_default=True,
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the file that is read.")
@@ -33,11 +37,14 @@ def command(
 
     Kubernetes' own workloads are read, too: a Job becomes a job with one worker (an Indexed Job, with several);
     ReplicationControllers, Deployments, ReplicaSets, StatefulSets and Jobs for the tasks of one cluster, in one
-    file or in several, become one job, without their Services:
-
-        tfyard convert ps.yaml worker.yaml ps-srv.yaml worker-srv.yaml --to jobfile -o job.yaml
+    file or in several, become one job, without their Services.
 
     Comments at the top of the output list what was guessed and what the new form cannot express.
+
+    \b
+    Examples:
+      tfyard convert old.yaml --to v1
+      tfyard convert ps.yaml worker.yaml ps-srv.yaml worker-srv.yaml --to jobfile -o job.yaml
     """
     if not force:
         files.refuse_input(output, names, "--force overwrites it")

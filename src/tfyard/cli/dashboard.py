@@ -31,22 +31,35 @@ if TYPE_CHECKING:
     "--browser/--no-browser", default=None, help="Open the page in a browser, or only print its address."
 )
 @click.option(
-    "--allow-host", "hosts", multiple=True, metavar="NAME", help="A name that a proxy of this machine uses."
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Host name by which a proxy reaches the page; repeatable.",
 )
 @click.option(
-    "--in-cluster", is_flag=True, help="A page for many people: each signs in with a token of the cluster."
+    "--in-cluster",
+    is_flag=True,
+    help="Serve the page to many people: each signs in with a token of the cluster.",
 )
-@click.option("--bind", default="", metavar="ADDRESS", help="With --in-cluster: :8080 listens everywhere.")
-@click.option("--path", default="", help="With --in-cluster: the path that a proxy leaves in the address.")
+@click.option(
+    "--bind",
+    default="",
+    metavar="ADDRESS",
+    help="Address to listen on, with --in-cluster; :8080 is all interfaces.",
+)
+@click.option(
+    "--path", default="", help="Path below which the page is, if the proxy leaves it in the address."
+)
 @click.option(
     "--trust-proxy",
     "proxies",
     multiple=True,
     metavar="NETWORK",
-    help="Proxies whose X-Forwarded-* are believed.",
+    help="Address or network of a proxy whose X-Forwarded-* headers are believed; repeatable.",
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="The jobs of all namespaces.")
-@click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Show the jobs of all namespaces.")
+@click.option("-l", "--selector", default="", metavar="K=V", help="Show only TFJobs with these labels.")
 @cluster.job_options
 def command(
     port: int, browser: bool, hosts: tuple[str, ...], proxies: tuple[str, ...], **options: Any

@@ -46,7 +46,10 @@ def command() -> None:
 @NAME
 @click.option("--binaries", metavar="DIR", default="", help="Use etcd and Kubernetes from this folder.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; default: a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the apiserver on loopback; default: a free one.",
 )
 @click.option(
     "--pretend",
@@ -190,7 +193,9 @@ def kubectl(name: str, words: tuple[str, ...]) -> None:
 
 @command.command("status")
 @NAME
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
+)
 def status(name: str, output: str) -> None:
     """Show what runs: versions, nodes, jobs, memory and disk, and where the logs are.
 

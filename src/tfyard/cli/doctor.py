@@ -18,7 +18,9 @@ COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 
 
 @click.command("doctor")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
+)
 @cluster.namespace_options
 def command(output: str, **options: Any) -> None:
     """Check the cluster of the current context: connection, version, the owner of TFJob's CRD, the operator

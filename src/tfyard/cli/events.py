@@ -14,9 +14,9 @@ from tfyard.overview.job_view import EVENT_COLUMNS, event_rows
 
 @click.command("events")
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
-@click.option("--warnings", is_flag=True, help="Only warnings.")
+@click.option("--warnings", is_flag=True, help="Print only warnings.")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON."
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Format of the output."
 )
 @cluster.job_options
 def command(name: str, warnings: bool, output: str, **options: Any) -> None:

@@ -37,7 +37,11 @@ class _AfterDashes(click.Command):
 )
 @click.option("-t", "--tty", is_flag=True, help="Give the command a terminal, as a shell needs it.")
 @click.option(
-    "-c", "--container", default="", metavar="NAME", help="Container; default: the one that trains."
+    "-c",
+    "--container",
+    default="",
+    metavar="NAME",
+    help="Container of the pod; default: the one that trains.",
 )
 @click.option(
     "--all",

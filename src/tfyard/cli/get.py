@@ -21,7 +21,7 @@ from tfyard.sdk.place import Jobs, Listed, Place
 @click.command("get")
 @click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=offers.jobs)
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the jobs of all namespaces.")
-@click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
+@click.option("-l", "--selector", default="", metavar="K=V", help="List only TFJobs with these labels.")
 @click.option("--trials", "is_trials", is_flag=True, help="List the trials of sweeps, the best first.")
 @click.option("-w", "--watch", is_flag=True, help="Print each change, until Ctrl-C.")
 @click.option(
@@ -30,7 +30,7 @@ from tfyard.sdk.place import Jobs, Listed, Place
     type=OUTPUT,
     default="table",
     metavar="FORM",
-    help="table, wide, name, json, yaml, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
+    help="Format: table, wide, name, json, yaml, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
 )
 @click.option(
     "--sort-by", default="", metavar="PATH", help="Sort by this field, as in .metadata.creationTimestamp."

@@ -71,11 +71,13 @@ MOST = 3
 
 @click.command("init")
 @click.argument("file", required=False)
-@click.option("--sweep", is_flag=True, help="Write a sweep file; default: sweep.yaml.")
+@click.option("--sweep", is_flag=True, help="Write a sweep file; FILE is sweep.yaml by default.")
 @click.option(
     "--job", metavar="FILE", help="Job or script of the sweep; default: job.yaml, or the only script here."
 )
-@click.option("--name", help="Name; default: that of this folder, or of the job with -sweep.")
+@click.option(
+    "--name", help="Name of the job or sweep; default: that of this folder, or of the job with -sweep."
+)
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def command(file: str | None, sweep: bool, job: str | None, name: str | None, force: bool) -> None:
     """Write a commented job file to start from, or a sweep file for a job; `-` writes to standard output.

@@ -39,7 +39,7 @@ from tfyard.remote import installation, waiting
     default=DEFAULT_VERSIONS,
     show_default=True,
     metavar="A,B",
-    help="Versions of TFJob that are served, as for `tfyard crds`.",
+    help="Versions of TFJob that the cluster serves, as for `tfyard crds`.",
 )
 @click.option(
     "--read-logs",
@@ -50,7 +50,7 @@ from tfyard.remote import installation, waiting
 @click.option(
     "--dry-run",
     type=click.Choice(["client", "server"]),
-    help="client: print the manifests. server: let the server check them.",
+    help="Install nothing: client prints the manifests, server checks them.",
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the operator is the leader.")
 @click.option(

@@ -97,7 +97,7 @@ def options(command: F) -> F:
             click.option(
                 "--restart",
                 type=click.Choice(["never", "on-failure", "always", "exit-code"]),
-                help="When a task of the script is restarted.",
+                help="Restart policy of the script's tasks.",
             ),
             click.option(
                 "--retries", type=click.IntRange(0), help="Number of restarts that the script may have."

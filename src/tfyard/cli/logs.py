@@ -29,12 +29,12 @@ class _LogsCommand(click.Command):
 @click.option(
     "-f", "--follow", is_flag=True, help="Follow the logs until the job ends; exit with its exit code."
 )
-@click.option("--tail", type=int, default=-1, metavar="N", help="Only the last N lines of each task.")
+@click.option("--tail", type=int, default=-1, metavar="N", help="Print only the last N lines of each task.")
 @click.option(
     "--since",
     default="",
     metavar="TIME|restart",
-    help="Only lines since then: 10m, 2h, or restart for the last restart.",
+    help="Print only lines since then: 10m, 2h, or restart for the last restart.",
 )
 @click.option(
     "-t",
@@ -43,16 +43,23 @@ class _LogsCommand(click.Command):
     metavar="[relative]",
     help="Print when each line was written; relative: since the job began.",
 )
-@click.option("--grep", default="", metavar="REGEX", help="Only lines that match; tracebacks stay whole.")
 @click.option(
-    "--attempt", default="", metavar="N", help="Logs of each task's N-th attempt, as counted by describe."
+    "--grep", default="", metavar="REGEX", help="Print only lines that match; tracebacks stay whole."
 )
 @click.option(
-    "--all-attempts", is_flag=True, help="Logs of every attempt; for those without logs, how they ended."
+    "--attempt",
+    default="",
+    metavar="N",
+    help="Print the logs of each task's N-th attempt, as counted by describe.",
+)
+@click.option(
+    "--all-attempts",
+    is_flag=True,
+    help="Print the logs of every attempt; for those without logs, how they ended.",
 )
 @click.option("--prefix/--no-prefix", default=True, help="Print the task in front of each line.")
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text or JSON lines."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the lines."
 )
 @job_input.mlflow_option("With -f, go on in the run of a cluster's job at this MLflow server.")
 @cluster.job_options

@@ -22,7 +22,7 @@ from tfyard.overview.metrics import Point
     type=click.Choice(["curve", "table", "csv", "json"]),
     default="curve",
     show_default=True,
-    help="The loss as a curve, or every value as a table, CSV or JSON.",
+    help="Format of the output: the loss as a curve, or every value as a table, CSV or JSON.",
 )
 @click.option(
     "--plot", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a picture of all curves."

@@ -40,7 +40,7 @@ def command() -> None:
 
 @command.command("open")
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
-@click.option("--image", default=notebook.DEFAULT_IMAGE, show_default=True, help="An image with Jupyter.")
+@click.option("--image", default=notebook.DEFAULT_IMAGE, show_default=True, help="Image with Jupyter.")
 @click.option("--password-file", metavar="FILE", help="Read the password from this file of one line.")
 @click.option("--password-env", metavar="NAME", help="Take the password from this environment variable.")
 @web_session.options(notebook.PORT)
@@ -77,11 +77,15 @@ async def _show(making: AbstractAsyncContextManager[Page], wanted: web_session.S
 @command.command("render")
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option(
-    "--as", "form", type=click.Choice(FORMS), default="tfjob", help="How the job itself was rendered."
+    "--as",
+    "form",
+    type=click.Choice(FORMS),
+    default="tfjob",
+    help="Form in which the job was rendered, as for `tfyard render --as`.",
 )
 @click.option("--name", help="Name of the server; default: <job>-jupyter, or jupyter without a job.")
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace; default: the job's own.")
-@click.option("--image", default=notebook.DEFAULT_IMAGE, show_default=True, help="An image with Jupyter.")
+@click.option("--image", default=notebook.DEFAULT_IMAGE, show_default=True, help="Image with Jupyter.")
 @click.option(
     "--service-type",
     type=click.Choice(["ClusterIP", "NodePort", "LoadBalancer"]),

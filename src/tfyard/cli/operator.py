@@ -16,11 +16,11 @@ from tfyard.model.names import OPERATOR_PORT
     "--kubeconfig",
     default="",
     metavar="FILE",
-    help="Default: the one that kubectl uses; in a pod, its ServiceAccount.",
+    help="Kubeconfig file; default: in a pod, its ServiceAccount, else the one that kubectl uses.",
 )
 @click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option(
-    "--namespaces", default="", metavar="A,B", help="Only reconcile TFJobs of these namespaces; default: all."
+    "--namespaces", default="", metavar="A,B", help="Reconcile only TFJobs of these namespaces; default: all."
 )
 @click.option(
     "--config",

@@ -50,7 +50,7 @@ OUTPUT = _OutputType()
 
 
 text_or_json = click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
 )
 
 

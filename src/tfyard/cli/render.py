@@ -51,7 +51,7 @@ class Arguments(Struct, frozen=True, kw_only=True):
     type=click.Choice(FORMS),
     default="tfjob",
     show_default=True,
-    help="A TFJob for an operator; plain Jobs for any cluster; or a ReplicationController per task.",
+    help="Form: a TFJob for an operator, plain Jobs for any cluster, or a ReplicationController per task.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output.")
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace of the objects; default: the job's own.")

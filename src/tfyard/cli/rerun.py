@@ -20,9 +20,9 @@ from tfyard.sdk.sweep_place import required_best
     "--exact",
     "is_exact",
     is_flag=True,
-    help="With the recorded commit and diff, in a git worktree; on a cluster, with the code and images that ran.",
+    help="Run the recorded commit and diff, in a git worktree; on a cluster, the code and images that ran.",
 )
-@click.option("--best", "is_best", is_flag=True, help="Of a sweep, run its best trial again.")
+@click.option("--best", "is_best", is_flag=True, help="Run the best trial of a sweep again.")
 @click.option(
     "-q", "--quiet", is_flag=True, help="Print no log lines of a local run; only problems and the summary."
 )

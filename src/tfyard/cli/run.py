@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--python", metavar="PATH", help="The tasks' Python interpreter; default: the active environment's."
 )
-@click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for that volume.")
+@click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for the volume NAME.")
 @click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
 @click.option("--dry-run", is_flag=True, help="Print every process and its environment; start nothing.")
 @click.option("--gpus", is_flag=True, help="Warn if there is no GPU; GPUs are always distributed.")
@@ -53,7 +53,11 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="Print no log lines; only problems and the summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the messages of TensorFlow's runtime, too.")
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Format of the output: lines, or an event as JSON per line.",
 )
 def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.

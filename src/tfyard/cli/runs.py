@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 @click.group("runs", invoke_without_command=True)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="A table, or JSON.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
+)
 @click.pass_context
 def command(context: click.Context, output: str) -> None:
     """List past runs, show one, print its logs, or remove it. The trials of a sweep are one row.
@@ -86,7 +88,9 @@ def _sweep_called(name: str) -> "SweepFolder | None":
 
 @command.command("show")
 @click.argument("name", metavar="RUN", shell_complete=offers.runs)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
+)
 def show(name: str, output: str) -> None:
     """Show how a run went: outcome per task, why it failed, the loss. RUN is the name of the run or of its job,
     or the beginning of its name, if no other job's runs begin so."""

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     "--dry-run",
     type=click.Choice(["none", "client", "server"]),
     default="none",
-    help="client: print the manifests and ask no cluster. server: let it check everything, and store nothing.",
+    help="Submit nothing: client prints the manifests, server checks everything on the cluster.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "name", "json", "yaml"]),
     default="text",
-    help="Print the TFJob as the cluster has it, as kubectl does.",
+    help="Format of the output; json and yaml are the TFJob as the cluster has it.",
 )
 @click.option("--force", is_flag=True, help="Submit the job even if checks say that it cannot run.")
 @click.option(

@@ -27,10 +27,14 @@ _HELP = {
     metavar="NAME=VALUES",
     help="A parameter: lr=1e-4..1e-1:log, layers=1..4, batch=32,64,128. `{lr}` in the job stands for its value.",
 )
-@click.option("--objective", default="", metavar="METRIC", help="What is best: 'max auc', 'min best loss'.")
+@click.option(
+    "--objective", default="", metavar="METRIC", help="Metric to optimize: 'max auc', 'min best loss'."
+)
 @click.option("--trials", type=click.IntRange(1), help="Number of trials; default: every combination, or 20.")
 @click.option(
-    "--parallel", type=click.IntRange(1), help="Trials at once; default: as many as fit this machine."
+    "--parallel",
+    type=click.IntRange(1),
+    help="Number of trials at once; default: as many as fit this machine.",
 )
 @click.option(
     "--sampler",
@@ -42,12 +46,12 @@ _HELP = {
     type=click.Choice(["none", "median", "asha"]),
     help="Stop trials that are worse than the others at the same step.",
 )
-@click.option("--seed", type=int, help="Choose the same values again.")
+@click.option("--seed", type=int, help="Seed of the choice: the same one chooses the same values.")
 @click.option(
-    "--retry-trials", type=click.IntRange(0), metavar="N", help="Try a trial that failed again, so often."
+    "--retry-trials", type=click.IntRange(0), metavar="N", help="How often a failed trial is tried again."
 )
 @click.option("--python", metavar="PATH", help="The tasks' Python interpreter.")
-@click.option("--mount", multiple=True, metavar="VOLUME=DIR", help="Use this directory for that volume.")
+@click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for the volume NAME.")
 @click.option("--share-gpus", is_flag=True, help="Let tasks share GPUs if they request more than there are.")
 @click.option(
     "--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, epoch, epochs, others."
@@ -56,7 +60,9 @@ _HELP = {
     "--dry-run", is_flag=True, help="Print what would be done, and the processes of the first trial."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print only the result.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
+)
 def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     """Run a job many times on this machine, each time with other values, and say which were best.
 

@@ -45,8 +45,14 @@ def command() -> None:
 def _options(function: Command) -> Command:
     for option in (
         click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output."),
-        click.option("--values", "files", multiple=True, metavar="FILE", help="Values, as YAML or JSON."),
-        click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="One value; repeatable."),
+        click.option(
+            "--values",
+            "files",
+            multiple=True,
+            metavar="FILE",
+            help="File with values, as YAML or JSON; repeatable.",
+        ),
+        click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="A value; repeatable."),
     ):
         function = option(function)
     return function

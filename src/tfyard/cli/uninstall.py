@@ -11,7 +11,7 @@ from tfyard.remote import installation
 @click.command("uninstall")
 @cluster.cluster_options
 @click.option("--crds", is_flag=True, help="Delete the CRDs, too; refused while there are TFJobs.")
-@click.option("--force", is_flag=True, help="With --crds: delete all TFJobs and their pods with them.")
+@click.option("--force", is_flag=True, help="Delete all TFJobs and their pods with the CRDs, with --crds.")
 def command(crds: bool, force: bool, **options: Any) -> None:
     """Remove the operator and its permissions from the cluster of the current context.
 

@@ -19,7 +19,7 @@ Found = tuple[str, Problem]
 @click.command("validate")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the report."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
 )
 def command(names: tuple[str, ...], output: str) -> None:
     """Check job files, TFJobs of any version, sweep files with their jobs, and Kubernetes' own workloads that
