@@ -9,8 +9,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.runtime import LogSource
+from tfyard.node.log_limits import LogTimes
 from tfyard.node.log_times import SECOND, first_data, rfc3339
 from tfyard.node.logs import line_start, start_of_last
 

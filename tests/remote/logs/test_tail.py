@@ -15,7 +15,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import Lines, Start, Wanted
 from tfyard.logs.splitting import LONGEST_LINE, Splitter
 from tfyard.remote.logs.pod_starts import LogRequest
-from tfyard.remote.logs.reading import read_log, since_restart
+from tfyard.remote.logs.stored_logs import read_log, since_restart
 from tfyard.remote.logs.tail import Tail, World
 from tfyard.views.pods import (
     ContainerStateRunning,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tfyard.kube import KubeError, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import SWEEP
-from tfyard.remote import views
+from tfyard.remote.reading import views
 from tfyard.views.objects import LONG_AGO
 from tfyard.views.pods import PodView
 
