@@ -6,7 +6,7 @@ the answer.
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -30,6 +30,9 @@ from tfyard.kube.errors import Answered
 from tfyard.kube.kinds import ListPage
 from tfyard.kube.requests import DEPLOYMENTS
 from tfyard.kube.sync import SyncClient
+from tfyard.logs.lines import time_of
+from tfyard.logs.position import parted
+from tfyard.logs.terminal_text import plain_lines
 from tfyard.model import ROLES, Manifest, Role, Status, tensorflow_container
 from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME
 from tfyard.overview import queue_place
@@ -250,21 +253,9 @@ def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
 
 def tail(log: bytes) -> LogTail:
     """Text of a log with timestamps, and the last of them."""
-    lines, at = [], None
-    for line in log.decode("utf-8", "replace").splitlines():
-        stamp, space, text = line.partition(" ")
-        at = _time(stamp) or at
-        lines.append(text if space else line)
-    return LogTail.of(lines, at)
-
-
-def _time(stamp: str) -> datetime | None:
-    """Time of a line; nanoseconds are cut to what Python reads."""
-    whole, _, fraction = stamp.removesuffix("Z").partition(".")
-    try:
-        return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]}").replace(tzinfo=UTC)
-    except ValueError:
-        return None
+    lines = [parted(line) for line in log.removesuffix(b"\n").split(b"\n")]
+    last = next((stamp for stamp, _ in reversed(lines) if stamp), b"")
+    return LogTail.of(plain_lines(b"\n".join(text for _, text in lines)), time_of(last.decode()))
 
 
 # --- which requests follow, by what is known
