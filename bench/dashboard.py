@@ -27,9 +27,9 @@ from tfyard.dashboard.feed import MOST_CHARACTERS, Feed
 from tfyard.dashboard.live import FLOODED, LogView
 from tfyard.dashboard.log_lines import LogChoice
 from tfyard.kube import Access, Client, User, kubeconfig, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.logs.lines import Lines, LogEvent, Start, Wanted
 from tfyard.overview.waiting import WaitResult
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, eventually
 
 LONGEST_FIRST_PAGE, MOST_MEMORY = 0.2, 512

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, builders
 
 AT = "2026-11-16T03:00:00Z"

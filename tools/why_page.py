@@ -2,13 +2,13 @@
 
     python -m tools.why_page      write them
 
-They are the corpus of tests/remote/corpus.py: what a row says, a test has read."""
+They are the corpus of tests/remote/reading/corpus.py: what a row says, a test has read."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.remote.corpus import DEV, LOCAL, NODE, SCRIPTED, SERVER, Row, only_in_our_words, rows
+from tests.remote.reading.corpus import DEV, LOCAL, NODE, SCRIPTED, SERVER, Row, only_in_our_words, rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "why.md"
 PLACE = re.compile(r"(<!-- situations -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -14,10 +14,10 @@ from tests.backends.local.test_run_directory import make_run
 from tests.cli.running import Result, read_terminal, tfyard
 from tests.cli.test_get import set_status, tfjob
 from tests.cli.test_main import imported
-from tests.remote.test_actions import Yard
+from tests.remote.acting.test_actions import Yard
 from tfyard.kube import Access, ClusterEntry, kubeconfig, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 COMMANDS = (("stop", "x"), ("rerun", "x"))

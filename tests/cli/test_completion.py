@@ -11,8 +11,8 @@ from tests.cli.running import tfyard
 from tests.cli.test_get import tfjob
 from tests.cli.test_main import imported
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 SCRIPTS = {

@@ -10,9 +10,9 @@ import pytest
 from tests.cli.running import Result, tfyard
 from tests.cli.test_get import TEMPLATE, running, set_status, tfjob
 from tfyard.kube import Resource, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, builders
 
 REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False)

@@ -14,8 +14,8 @@ import pytest
 from tests.cli.running import Result, tfyard
 from tests.cli.test_main import imported
 from tfyard.kube import Access, ClusterEntry, kubeconfig, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, eventually
 
 SLOW = {"asyncio", "aiohttp", "rich", "jinja2", "logging"}
@@ -208,5 +208,5 @@ def test_a_cluster_is_asked_without_slow_imports(tmp_path: Path, monkeypatch: py
     (tmp_path / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server="http://127.0.0.1:1"))))
     monkeypatch.chdir(tmp_path)
     modules = imported("get", "--kubeconfig", "config")
-    assert "tfyard.remote.jobs" in modules
+    assert "tfyard.remote.reading.jobs" in modules
     assert not (SLOW | OF_JOBS) & modules

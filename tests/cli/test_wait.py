@@ -14,8 +14,8 @@ from tests.cli.running import tfyard
 from tests.cli.test_get import SLOW, running, set_status, tfjob
 from tests.cli.test_main import imported
 from tfyard.kube import Access, ClusterEntry, kubeconfig, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 

@@ -23,7 +23,7 @@ from tfyard.install import permissions, roles
 from tfyard.install.clouds import CONFIGS
 from tfyard.install.settings import CONFIG_NAME, NAME
 from tfyard.model import Manifest
-from tfyard.remote import trial
+from tfyard.remote.installing import one_task_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 INSTALL = next(line for line in lines("helm") if line.startswith("helm install tf-job "))
@@ -66,7 +66,7 @@ def release(helm: Helm, box: Cluster, command: str, *args: str) -> str:
 
 def job(command: str, replicas: int = 1) -> str:
     """It passes PodSecurity `restricted`."""
-    found = trial.job("i")
+    found = one_task_job.job("i")
     found["metadata"]["name"] = "train"
     worker = found["spec"]["tfReplicaSpecs"]["Worker"]
     worker["replicas"] = replicas
@@ -114,7 +114,7 @@ def test_helm_installs_an_operator_that_is_denied_nothing(helm: Helm, box: Clust
     assert said["kubernetes.io"]["pod"]["uid"] == pod["metadata"]["uid"]
 
     tested = helm("test", "tf-job", "--namespace=tfyard", "--logs", kubeconfig=box.kubeconfig)
-    assert f"{trial.NAME}: Succeeded\n" in tested
+    assert f"{one_task_job.NAME}: Succeeded\n" in tested
     box.kubectl("apply", "-n", "team-a", "-f", "-", stdin=job("true", replicas=2))
     until(lambda: has_succeeded(box, "team-a"))
     box.kubectl("delete", "-n", "team-a", "tfjob/train")

@@ -9,7 +9,7 @@ from tests.cluster import guests
 from tests.cluster.clusters import Cluster, until
 from tests.cluster.test_installation import install, on
 from tfyard.model import Manifest
-from tfyard.remote import trial
+from tfyard.remote.installing import one_task_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 OLD = "deployment training-operator in the namespace kubeflow"
@@ -26,7 +26,7 @@ def box(empty: Cluster) -> Iterator[Cluster]:
 
 
 def job(name: str, command: str = "true", replicas: int = 1, container: str = "tensorflow") -> Manifest:
-    found = trial.job("i")
+    found = one_task_job.job("i")
     found["metadata"]["name"] = name
     worker = found["spec"]["tfReplicaSpecs"]["Worker"]
     worker |= {"replicas": replicas, "restartPolicy": "Never"}

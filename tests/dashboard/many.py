@@ -18,8 +18,8 @@ from tests.cli.test_describe import permit
 from tests.controller.cluster import tfjob
 from tests.remote.conftest import until
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, builders
 
 READ = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get", "list", "watch"]}

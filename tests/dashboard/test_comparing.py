@@ -15,7 +15,7 @@ from tests.cli.running import tfyard
 from tests.dashboard.served import served
 from tests.dashboard.test_entering import Client
 from tests.dashboard.test_jobs_in_a_browser import configured
-from tests.remote.test_actions import Yard, yard
+from tests.remote.acting.test_actions import Yard, yard
 
 __all__ = ["yard"]
 pytestmark = pytest.mark.processes

@@ -13,14 +13,14 @@ from playwright.async_api import Browser, Page, expect
 from tests.cli.test_get import running
 from tests.dashboard.browser import Watched, browser, text, window
 from tests.dashboard.served import Served, served
-from tests.remote.test_actions import AT, Yard, yard
+from tests.remote.acting.test_actions import AT, Yard, yard
 from tfyard.kube import NotFound, kubeconfig, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import Manifest
 from tfyard.model.names import DELETED_BY_TTL, QUEUE_NAME
 from tfyard.overview.job_record import Origin
-from tfyard.remote import job_records
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading import job_records
+from tfyard.remote.reading.jobs import Found
 from tfyard.testing import ControlPlane
 
 __all__ = ["yard"]

@@ -24,8 +24,8 @@ from tests.dashboard.many import (
 from tfyard.dashboard import proxies
 from tfyard.errors import Usage
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster

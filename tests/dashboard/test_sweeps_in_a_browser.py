@@ -16,7 +16,7 @@ from tests.cli.running import tfyard
 from tests.dashboard.browser import browser, text, window
 from tests.dashboard.served import Served, served
 from tests.dashboard.test_jobs_in_a_browser import configured, seen
-from tests.remote.test_actions import Yard, yard
+from tests.remote.acting.test_actions import Yard, yard
 from tfyard.kube import NotFound, requests
 from tfyard.model.sweep import Choice, Objective, Range, SweepSpec, SweepState, Trial
 from tfyard.remote.sweeps import store

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tfyard.kube import Client, Patch, requests
-from tfyard.kubelet.log_times import keep_times
 from tfyard.kubelet.runtime import LogSource, NoSuchContainer
 from tfyard.kubelet.server import KubeletServer, server_tls
+from tfyard.node.log_limits import keep_times
 from tfyard.testing import ControlPlane, builders
 
 ADDRESS = "127.0.0.1"

@@ -12,9 +12,10 @@ from tfyard.controlplane.control_plane import CONTROLLERS
 from tfyard.kube import requests
 from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import MachineFacts, MachineNode, capacity
+from tfyard.kubelet.nodes import MachineFacts, MachineNode
 from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
 from tfyard.kubelet.sources import CLAIMS
+from tfyard.node.memory import capacity
 from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]

@@ -9,8 +9,8 @@ import pytest
 from tests.node.test_log_times import T, write
 from tfyard.kubelet import log_stream
 from tfyard.kubelet.log_stream import LogOptions, stream
-from tfyard.kubelet.log_times import PART, LogTimes
 from tfyard.kubelet.runtime import LogSource
+from tfyard.node.log_limits import PART, LogTimes
 from tfyard.node.log_times import SECOND, rfc3339
 
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from tests.render.test_resource_config import SEED_CONFIG
 from tfyard.errors import Invalid, Usage
 from tfyard.local import cluster_config, commands
-from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepare import prepare
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
+from tfyard.node.interpreter import Interpreter
 
 ONE_TASK = "resources: [{type: tensorflow-cluster, properties: {jobs: {master: 1}}}]"
 

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import loop
-from tfyard.local.interpreter import Interpreter
 from tfyard.local.loop import Loop, hint
 from tfyard.local.machine import machine
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import RunOptions
 from tfyard.model import Status
 from tfyard.model.run_events import Counts, Note, RunEvent
+from tfyard.node.interpreter import Interpreter
 
 PYTHON = Interpreter("/usr/bin/python", "the first on PATH")
 TF1 = "the program is written for TensorFlow 1: run it with --tf1 (job file: `tf1: true`)"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import tfyard
-from tfyard.local.interpreter import Interpreter
 from tfyard.local.shortfalls import excess, ignored, missing_packages, shortfalls, unreachable_files
 from tfyard.model import Job, Role, RunPolicy
+from tfyard.node.interpreter import Interpreter
 
 GIB = 1 << 30
 HERE = Interpreter(sys.executable, "")

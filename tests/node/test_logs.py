@@ -7,17 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfyard.logs.terminal_text import LONGEST_LINE, SCREEN_LINE
 from tfyard.node import logs
 from tfyard.node.logs import (
     BEHIND,
-    LONGEST_LINE,
-    SCREEN_LINE,
     LogFileFollower,
     SkippedLines,
     UnfinishedLine,
     WrittenLines,
-    clean,
-    clean_lines,
     tail,
 )
 
@@ -128,27 +125,6 @@ def test_every_state_of_a_progress_bar_is_shown_and_the_last_is_the_line(tmp_pat
         states += [item.text[:9] for item in found if isinstance(item, UnfinishedLine) and item.is_rewritten]
     assert states == ["old xxxxx", "old xxxxx", "new", "new state"]
     assert found == [WrittenLines("w", "new state")]
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        (b"\x1b[2J\x1b[31mred\x1b[0m\x07\x1b[5;3H", "\x1b[31mred\x1b[0m"),
-        (b"\xff\xfe caf\xc3\xa9", "\ufffd\ufffd café"),
-        (b"10%\r50%\r100%\r", "100%"),
-        (b"\x1b]0;a title\x07text", "text"),
-        (b"\x1b]8;;http://a\x1b\\a link\x1b]8;;\x1b\\.", "a link."),
-        (b"before\x1b]52;c;aGk=", "before"),
-        (b"\x1bPq#0\x1b\\\x1b_G;x\x1b\\pictures", "pictures"),
-        ("\x9b2J\x9d0;title\x9ceight bits".encode(), "eight bits"),
-        (b"\x1b(0lines\x1b(B", "lines"),
-        (b"\x1b[>4;2mkeys\x1b[?25l\x1b", "keys"),
-        (b"a\tb \x1b[38:2:1:2:3mc", "a\tb \x1b[38:2:1:2:3mc"),
-    ],
-)
-def test_what_would_change_the_terminal_is_taken_out_whole_and_colours_stay(line: bytes, shown: str) -> None:
-    assert clean(line) == shown
-    assert clean_lines(b"plain\n" + line + b"\nplain", LONGEST_LINE) == f"plain\n{shown}\nplain"
 
 
 def test_the_tail_is_as_short_as_the_kubelets(tmp_path: Path) -> None:

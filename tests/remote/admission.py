@@ -13,8 +13,8 @@ from tests.controller.cluster import Bench
 from tests.remote.situations import Manifest, Situation, Step, is_refused, limits, selecting
 from tfyard.controlplane.certificates import CertificateAuthority
 from tfyard.kube import Client, NotFound, Resource, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import JOB_NAME, QUEUE_NAME
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import builders, eventually
 
 ADMISSION = "admissionregistration.k8s.io"

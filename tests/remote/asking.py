@@ -4,10 +4,10 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from tfyard.kube import Access, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.overview.why import Answer, explain
-from tfyard.remote import evidence
-from tfyard.remote.addresses import TFJOBS
+from tfyard.remote.reading import evidence
 from tfyard.testing import eventually
 
 

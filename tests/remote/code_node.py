@@ -12,11 +12,12 @@ from tests.kubelet.process_node import Box, prepare
 from tfyard import formats
 from tfyard.kube import Access, requests
 from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import MachineFacts, MachineNode, capacity
+from tfyard.kubelet.nodes import MachineFacts, MachineNode
 from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
 from tfyard.kubelet.server import KubeletServer, server_tls
 from tfyard.kubelet.sources import CLAIMS, VOLUMES
 from tfyard.model import Job, Manifest
+from tfyard.node.memory import capacity
 from tfyard.node.pod_data import LOOPBACK
 from tfyard.testing import ControlPlane
 

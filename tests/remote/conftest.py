@@ -8,7 +8,7 @@ import pytest
 from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.kube import NotFound, Resource, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.remote import installation
+from tfyard.remote.installing import installation
 from tfyard.testing import ControlPlane, fixtures
 
 

@@ -9,11 +9,12 @@ from typing import Any
 from tests.remote.code_node import CodeNode, code_node
 from tfyard.install.roles import rules
 from tfyard.kube import Client, Resource, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.model.permission import Permission
-from tfyard.remote.addresses import KINDS, RBAC, TFJOBS
-from tfyard.remote.helper_pods import LABEL
-from tfyard.remote.jobs import Found
+from tfyard.remote.helper_pods.helper_pod import LABEL
+from tfyard.remote.installing.addresses import KINDS, RBAC
+from tfyard.remote.reading.jobs import Found
 from tfyard.testing import ControlPlane, eventually
 
 

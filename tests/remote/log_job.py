@@ -5,9 +5,9 @@ from typing import Any
 from tests.cli.test_get import tfjob
 from tests.kubelet.plain_containers import Node
 from tfyard.kube import Patch, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 from tfyard.testing import builders
 
 AT = "2024-11-16T03:00:00Z"

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from tests.controller.cluster import Bench, tfjob
 from tfyard.kube import Client, KubeError, Patch, Resource, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import ATTEMPT, JOB_NAME, QUEUE_NAME
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import Pod, Script, builders, eventually
 from tfyard.testing.script import Scripts
 

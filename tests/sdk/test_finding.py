@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from tests.cli.test_get import tfjob
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.sdk import finding
 from tfyard.testing import ControlPlane
 

@@ -12,8 +12,8 @@ from tests.kubelet.plain_containers import node
 from tests.remote.log_job import COUNT, LogJob, ended, failed, running
 from tfyard import aio
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster

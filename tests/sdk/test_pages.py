@@ -11,7 +11,7 @@ from tfyard.cli import target
 from tfyard.cli.web_session import Show, show
 from tfyard.errors import TfyardError
 from tfyard.local.ports import PortPool
-from tfyard.remote.helper_pods import HelperPod
+from tfyard.remote.helper_pods.helper_pod import HelperPod
 from tfyard.sdk.cluster_streams import in_helper
 from tfyard.sdk.forwarding import Port
 from tfyard.sdk.pages import Here

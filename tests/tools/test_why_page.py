@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.remote import corpus
+from tests.remote.reading import corpus
 from tools.why_page import PAGE, PARTS, written
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.overview.situations import ago, job, stamp
 from tfyard.backends.kubernetes.pods import to_pod
 from tfyard.remote.logs.pod_starts import endings
-from tfyard.remote.views import attempts_of
+from tfyard.remote.reading.views import attempts_of
 from tfyard.views.pods import PodDetails, PodView
 
 Fields = dict[str, Any]

@@ -109,10 +109,10 @@ def _refuse(options: Mapping[str, Any], names: Mapping[str, str], why: str) -> N
 def _many(
     options: Mapping[str, Any], port: int, hosts: tuple[str, ...], proxies: tuple[str, ...]
 ) -> Coroutine[Any, Any, None]:
-    from tfyard.controller.bind import Bind
     from tfyard.dashboard import bearer
     from tfyard.dashboard.people import OfferedJobs
     from tfyard.dashboard.serving import ServingMany, serve_many
+    from tfyard.kube.bind import Bind
 
     _refuse(
         options, ONE, "cannot be used with --in-cluster: everybody comes with a token, and sees the cluster"

@@ -15,7 +15,7 @@ from tfyard.controlplane.binaries.download import Mirrors
 from tfyard.dev import lifecycle
 from tfyard.dev.folder import BoxFolder, ReportedState, UpOptions, every_box
 from tfyard.errors import Usage
-from tfyard.local import interpreter
+from tfyard.node import interpreter
 from tfyard.overview.wording import size
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tfyard.cli import cluster
 from tfyard.errors import TfyardError
 from tfyard.overview.doctor import Finding
 from tfyard.overview.wording import harmless
-from tfyard.remote import doctor
+from tfyard.remote.installing import doctor
 
 COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 

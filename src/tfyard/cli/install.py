@@ -10,7 +10,7 @@ from tfyard.formats.tfjob.versions import DEFAULT_VERSIONS, chosen
 from tfyard.install import manifests
 from tfyard.install.clouds import CONFIGS
 from tfyard.install.settings import REPOSITORY, Settings
-from tfyard.remote import installation, waiting
+from tfyard.remote.installing import installation, pod_waits
 
 
 @click.command("install")
@@ -102,7 +102,7 @@ def _install(settings: Settings, options: dict[str, Any]) -> None:
         if options["dry_run"]:
             return
         if options["wait"]:
-            waiting.until_ready(client, settings, options["timeout"], _say)
+            pod_waits.until_ready(client, settings, options["timeout"], _say)
             click.echo("The operator is ready.")
     click.echo("Next: kubectl apply -f job.yaml   (or: tfyard render job.yaml | kubectl apply -f -)")
 

@@ -24,9 +24,14 @@ from tfyard.cli.screen import colours
 from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.errors import Usage
 from tfyard.logs.lines import Grep, Lines, LogEvent, Said, Start, Wanted, clock, relative
-from tfyard.logs.readings import without_colours
 from tfyard.logs.runtime_notices import Fold
-from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
+from tfyard.logs.terminal_text import (
+    SCREEN_LINE,
+    clean_lines,
+    plain_lines,
+    with_reset_colours,
+    without_colours,
+)
 from tfyard.overview.waiting import WaitResult
 from tfyard.overview.wording import PROGRAM, TOOL, folded
 from tfyard.sdk.lines import ALL, LineChoice
@@ -215,8 +220,8 @@ class Printer:
         if self._look.is_json:
             sys.stdout.buffer.write(self._encoder.encode_lines(_objects(lines)))
             return
-        text = clean_lines(b"\n".join(lines.texts), LONGEST_LINE)
-        text = _ended(text) if self._look.is_coloured else without_colours(text)
+        text = clean_lines(b"\n".join(lines.texts))
+        text = with_reset_colours(text) if self._look.is_coloured else without_colours(text)
         if self._look.times and lines.stamps:
             rows = zip(map(self._time, lines.stamps), text.split("\n"), strict=True)
             text = "\n".join(f"{at} {row}" for at, row in rows)
@@ -239,7 +244,7 @@ class Printer:
             return
         sys.stdout.flush()
         label = self._name(message.start, TOOL) if message.start else "tfyard: "
-        first, *others = without_colours(clean_lines(message.text.encode(), SCREEN_LINE)).split("\n")
+        first, *others = plain_lines(message.text.encode(), SCREEN_LINE)
         click.echo("\n".join([label + first, *(f"    {line}" for line in others)]), err=True)
 
     def _name(self, start: Start, mark: str) -> str:
@@ -259,12 +264,9 @@ def _lines(start: Start, matches: Sequence[tuple[bytes, bytes]]) -> Lines:
 
 def _objects(lines: Lines) -> list[dict[str, object]]:
     names = _names(lines.start)
-    texts = without_colours(clean_lines(b"\n".join(lines.texts), LONGEST_LINE)).split("\n")
-    if not lines.stamps:
-        return [{**names, "text": text} for text in texts]
     return [
-        {"time": stamp.decode(), **names, "text": text}
-        for stamp, text in zip(lines.stamps, texts, strict=True)
+        {"time": stamp, **names, "text": text} if stamp else {**names, "text": text}
+        for stamp, text in lines.rows()
     ]
 
 
@@ -278,10 +280,3 @@ def _names(start: Start | None) -> dict[str, object]:
         return {}
     names = {"task": start.task, "attempt": start.attempt, "restart": start.restart}
     return {**names, "container": start.container} if start.container else names
-
-
-def _ended(text: str) -> str:
-    """Reset colours at the end of each line."""
-    if "\x1b" not in text:
-        return text
-    return "\n".join(f"{line}\x1b[0m" if "\x1b" in line else line for line in text.split("\n"))

@@ -18,7 +18,8 @@ from tfyard.cli.screen.summary import columns, summary
 from tfyard.errors import NoSuchJob, NotPossible
 from tfyard.local import runs
 from tfyard.local.evidence import why
-from tfyard.logs.readings import storable, without_colours
+from tfyard.logs.readings import storable
+from tfyard.logs.terminal_text import with_reset_colours, without_colours
 from tfyard.model.sweep import SweepState
 from tfyard.node.logs import LogFileFollower, WrittenLines
 from tfyard.overview import lost_peers, sweep_text
@@ -169,12 +170,5 @@ def _print_log(path: Path, label: str) -> None:
     has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for item in LogFileFollower("", path).close():
         if isinstance(item, WrittenLines):
-            text = (
-                "\n".join(map(_ended, item.text.split("\n"))) if has_colours else without_colours(item.text)
-            )
+            text = with_reset_colours(item.text) if has_colours else without_colours(item.text)
             sys.stdout.write(label + text.replace("\n", f"\n{label}") + "\n")
-
-
-def _ended(line: str) -> str:
-    """Reset colours at the end of the line."""
-    return f"{line}\x1b[0m" if "\x1b" in line else line

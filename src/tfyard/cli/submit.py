@@ -22,7 +22,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.overview.record import INTERRUPT_CODE
 from tfyard.overview.waiting import DELETED_CODE
 from tfyard.overview.wording import harmless
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting.code_plan import Plan
 from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, offline, prepare
 from tfyard.sdk.on_cluster import OnCluster

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from tfyard.cli import cluster
-from tfyard.remote import installation
+from tfyard.remote.installing import installation
 
 
 @click.command("uninstall")

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tfyard import kube
 from tfyard.errors import Usage
 from tfyard.kube.access_reviews import is_allowed, review
+from tfyard.kube.bind import Bind
 from tfyard.model.permission import Permission
 
-from .bind import Bind
 from .metrics import CONTENT_TYPE
 
 log = logging.getLogger(__name__)

@@ -18,12 +18,12 @@ from tfyard.errors import TfyardError
 from tfyard.formats.controllerconfig import OperatorConfig
 from tfyard.install import permissions
 from tfyard.kube import requests
+from tfyard.kube.bind import Bind
 from tfyard.model.names import OPERATOR_PORT
 from tfyard.model.permission import Permission
 from tfyard.planner.gang import API_VERSIONS
 
 from . import crds, gang_schedulers
-from .bind import Bind
 from .config import read_config, read_server_script, site
 from .health import HealthServer, PermissionCheck, Questions
 from .leader_election import NO_LEADER, Leadership, new_identity

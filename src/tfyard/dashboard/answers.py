@@ -15,7 +15,7 @@ from tfyard.dashboard.viewer import Busy, Viewer
 from tfyard.errors import NoSuchJob, NotPossible, TfyardError, Usage
 from tfyard.kube import Forbidden, KubeError, Unauthorized
 from tfyard.overview.wording import harmless
-from tfyard.remote.jobs import RemovedJob
+from tfyard.remote.reading.jobs import RemovedJob
 
 SETTINGS = web.AppKey("settings", PageSettings)
 SESSIONS = web.AppKey("sessions", Sessions)

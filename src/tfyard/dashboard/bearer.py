@@ -18,7 +18,7 @@ from tfyard.errors import NoSuchJob, Usage
 from tfyard.kube import Access, ClusterEntry, Forbidden, NotFound, Unauthorized, User
 from tfyard.kube.sync import SyncClient
 from tfyard.model.corrupt_json import CORRUPT_JSON
-from tfyard.remote.doctor import WHO_AM_I
+from tfyard.remote.installing.doctor import WHO_AM_I
 from tfyard.sdk import finding
 from tfyard.sdk.finding import Search
 from tfyard.sdk.jobs_on_cluster import JobsOnCluster

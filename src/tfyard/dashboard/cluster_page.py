@@ -12,7 +12,7 @@ from tfyard.errors import TfyardError
 from tfyard.kube import Forbidden
 from tfyard.overview import nodes
 from tfyard.overview.doctor import Finding
-from tfyard.remote import doctor
+from tfyard.remote.installing import doctor
 
 
 async def show(request: web.Request) -> web.Response:

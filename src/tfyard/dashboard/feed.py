@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from tfyard.errors import TfyardError
 from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
-from tfyard.logs.readings import without_colours
-from tfyard.node.logs import clean_lines
+from tfyard.logs.terminal_text import without_colours
 from tfyard.overview.waiting import WaitResult
 from tfyard.sdk.place import Place
 from tfyard.sdk.threads import Background
@@ -64,16 +63,7 @@ class RingView(Struct):
 def of_event(event: LogEvent) -> list[LogLine]:
     if isinstance(event, Said):
         return [LogLine(event.start or Start(""), without_colours(event.text), remark=event.kind)]
-    return list(_lines(event))
-
-
-def _lines(event: Lines) -> Iterable[LogLine]:
-    if not event.texts:
-        return
-    texts = without_colours(clean_lines(b"\n".join(event.texts), LONGEST)).split("\n")
-    stamps = [stamp.decode() for stamp in event.stamps] or [""] * len(texts)
-    for text, stamp in zip(texts, stamps, strict=True):
-        yield LogLine(event.start, text, stamp)
+    return [LogLine(event.start, text, stamp) for stamp, text in event.rows(LONGEST)]
 
 
 def by_time(lines: Iterable[LogLine]) -> list[LogLine]:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -19,8 +18,6 @@ from tfyard.dashboard.log_lines import SHOWN, LogChoice
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError
 from tfyard.logs.lines import Lines, LogEvent, Wanted, attempt_of, chosen
-from tfyard.logs.readings import without_colours
-from tfyard.node.logs import LONGEST_LINE, clean_lines
 from tfyard.overview.wording import TOOL
 
 FIRST_LINES = 1.0
@@ -155,11 +152,8 @@ def text(viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoi
 
 
 def _whole_lines(event: LogEvent) -> Iterator[LogLine]:
-    if isinstance(event, Lines) and event.texts:
-        texts = without_colours(clean_lines(b"\n".join(event.texts), LONGEST_LINE)).split("\n")
-        stamps: Sequence[Any] = event.stamps or [b"-"] * len(texts)
-        for line, stamp in zip(texts, stamps, strict=True):
-            yield LogLine(event.start, line, stamp.decode())
+    if isinstance(event, Lines):
+        yield from (LogLine(event.start, text, stamp or "-") for stamp, text in event.rows())
 
 
 async def chunks(

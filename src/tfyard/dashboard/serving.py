@@ -11,7 +11,6 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 
-from tfyard.controller.bind import Bind
 from tfyard.dashboard import app, proxies, security
 from tfyard.dashboard.identity import ViewerIdentity
 from tfyard.dashboard.one_user import TOKEN, OneUser
@@ -21,6 +20,7 @@ from tfyard.dashboard.sessions import Sessions
 from tfyard.dashboard.signing_in import SigningIn
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError, Usage
+from tfyard.kube.bind import Bind
 from tfyard.sdk.forwarding import HOST
 
 USUAL_PORT = 8765

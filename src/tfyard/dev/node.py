@@ -27,13 +27,14 @@ from tfyard.kube import Client
 from tfyard.kubelet import metrics
 from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.log_times import keep_times
 from tfyard.kubelet.metrics import MetricsApi
-from tfyard.kubelet.nodes import MachineFacts, MachineNode, capacity
+from tfyard.kubelet.nodes import MachineFacts, MachineNode
 from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
 from tfyard.kubelet.server import KubeletServer, server_tls
-from tfyard.local import interpreter
-from tfyard.local.interpreter import Interpreter
+from tfyard.node import interpreter
+from tfyard.node.interpreter import Interpreter
+from tfyard.node.log_limits import keep_times
+from tfyard.node.memory import capacity
 
 KUBELET_PORT = 10250
 PASSED_ON = (

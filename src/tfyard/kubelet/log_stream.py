@@ -9,10 +9,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.runtime import LogSource
+from tfyard.node.log_limits import LogTimes
 from tfyard.node.log_times import SECOND, first_data, rfc3339
-from tfyard.node.logs import line_start, start_of_last
+from tfyard.node.logs import first_line, line_start, start_of_last
 
 CHUNK = 1 << 18
 LONGEST_LINE = 1 << 20
@@ -130,16 +130,3 @@ class ContainerLogReader:
             self._stamped += end
             self._is_cut = not lines.endswith(b"\n")
         return stamped
-
-
-def first_line(descriptor: int, offset: int, size: int) -> int:
-    """The start of the first line from here on that was not freed in part."""
-    at = first_data(descriptor, offset)
-    if at == offset:
-        return offset
-    while at < size:
-        data = os.pread(descriptor, CHUNK, at)
-        if (end := data.find(b"\n")) >= 0:
-            return at + end + 1
-        at += len(data)
-    return size

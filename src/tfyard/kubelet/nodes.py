@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 import platform
-import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,19 +90,6 @@ class MachineFacts(Struct, frozen=True, kw_only=True):
     version: str
     """Version of Kubernetes."""
     capacity: Mapping[str, str]
-
-
-def capacity(folder: Path, pretended: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Resources of this machine: processors, memory, the disk of the folder. `pretended`: resources that it only
-    claims to have, such as GPUs, so that pods that request them are scheduled."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "cpu": str(len(os.sched_getaffinity(0))),
-        "memory": f"{memory >> 10}Ki",
-        "ephemeral-storage": f"{shutil.disk_usage(folder).total >> 10}Ki",
-        "pods": "110",
-        **(pretended or {}),
-    }
 
 
 class MachineNode(Nodes):

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from tfyard.kube import Client, Kind, NotFound, Transient, list_all, requests
 from tfyard.kubelet.events import Events
-from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.metrics import RecentUses
 from tfyard.kubelet.runtime import Attached, Console, LogSource, NoSuchContainer, Report
 from tfyard.kubelet.sources import ApiSources
@@ -23,6 +22,7 @@ from tfyard.model.exit_codes import SIGKILLED
 from tfyard.node import volumes
 from tfyard.node.container import PodContainer
 from tfyard.node.engine import ContainerProcess, Engine
+from tfyard.node.log_limits import LogTimes
 from tfyard.node.node import Networks, Node, NodeOptions
 from tfyard.node.pod import PodLife
 from tfyard.node.pod_data import LOOPBACK

@@ -16,7 +16,7 @@ from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
 from tfyard.logs.readings import Reading, read_line, read_lines
 from tfyard.model import Ending, LastLine, run_events
 from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
-from tfyard.node.logs import Found, LogFileFollower, SkippedLines, line_start, start_of_last
+from tfyard.node.logs import LogFileFollower, LogPart, SkippedLines, line_start, start_of_last
 from tfyard.node.logs import WrittenLines as FileLines
 from tfyard.overview.cause import named
 from tfyard.overview.metrics import row
@@ -91,7 +91,7 @@ class _Log:
             last = start_of_last(file.fileno(), (0, end), tail) if tail is not None else 0
             return max(last, line_start(file.fileno(), 0, before))
 
-    def _lines(self, parts: Iterable[Found], written: int) -> Iterator[LogEvent]:
+    def _lines(self, parts: Iterable[LogPart], written: int) -> Iterator[LogEvent]:
         for item in parts:
             if isinstance(item, FileLines):
                 texts = item.text.encode("utf-8", "replace").split(b"\n")
@@ -274,7 +274,7 @@ class RunLogReader:
         self.heard_at = time.monotonic()
         self._heard[started] = Heard(self.heard_at, text)
 
-    def _emit(self, started: "ContainerStarted", parts: Iterable[Found]) -> None:
+    def _emit(self, started: "ContainerStarted", parts: Iterable[LogPart]) -> None:
         for item in parts:
             known = self._heard[started].text
             text = known if isinstance(item, SkippedLines) else item.text.rpartition("\n")[2].strip()

@@ -15,13 +15,13 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import PREEMPTED, RESTARTED, LocalRunner
 from tfyard.backends.local.store import LocalStore
 from tfyard.local.event_files import EventFiles
-from tfyard.local.interpreter import Interpreter
 from tfyard.local.logs import RunLogReader
 from tfyard.local.machine import Machine
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.rehearsal import RESTART, Rehearsals
 from tfyard.local.settings import Rehearsal
 from tfyard.model import Decision, Event, Job, LastLine, Manifest, Status, Task, preparations, run_events
+from tfyard.node.interpreter import Interpreter
 from tfyard.node.logs import tail
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.cause import named

@@ -11,15 +11,16 @@ from msgspec import Struct
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.node import FileSources, LocalNode, NodeEvent
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import attached_task, code, gpus, interpreter
+from tfyard.local import code, gpus, started_by_user
 from tfyard.local.gpus import Shares
-from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import SOURCE_VARIABLE
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Task, tensorflow_container
 from tfyard.model.expansion import escape
 from tfyard.model.names import CODE_VOLUME, PORT_NAME
+from tfyard.node import interpreter
 from tfyard.node.containers import mentions, rewrite
+from tfyard.node.interpreter import Interpreter
 from tfyard.node.node import NodeOptions
 from tfyard.planner.pods import program_text
 
@@ -103,7 +104,7 @@ class Machine(Struct, frozen=True, kw_only=True):
             return pod
         commands = {container["name"]: command for container, command in node.plan(pod, private_view=False)}
         containers = [
-            attached_task.waiting(container, commands[TENSORFLOW_CONTAINER], self.directory, task.name)
+            started_by_user.waiting(container, commands[TENSORFLOW_CONTAINER], self.directory, task.name)
             if container["name"] == TENSORFLOW_CONTAINER
             else container
             for container in pod["spec"]["containers"]

@@ -14,12 +14,13 @@ from tfyard.formats.pods import templates
 from tfyard.job_input import files, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import adjusted
-from tfyard.local import commands, interpreter, settings, shortfalls
+from tfyard.local import commands, settings, shortfalls
 from tfyard.local.ports import PortPool
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
 from tfyard.model import Job, Manifest, MLflow, Role, tensorflow_container
 from tfyard.model.expansion import escape
+from tfyard.node import interpreter
 from tfyard.node.container import RESTART_IN_PLACE
 from tfyard.node.pod_data import collect
 

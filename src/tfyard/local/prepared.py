@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from tfyard import formats, planner
-from tfyard.local.interpreter import Interpreter
 from tfyard.local.ports import PortPool
 from tfyard.local.settings import Rehearsal, RunOptions
 from tfyard.model import Job, Problem, Status
+from tfyard.node.interpreter import Interpreter
 from tfyard.node.pod_data import Objects
 
 

@@ -15,15 +15,16 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, gpus, interpreter, options_file, recording, tensorboard
-from tfyard.local.attached_task import script_path
+from tfyard.local import code, gpus, options_file, recording, tensorboard
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, memory, shims
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run_control import SOCKET, Order, Reply, address
 from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_ins, unreachable_files
+from tfyard.local.started_by_user import script_path
 from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.run_events import Ended, Note, Over, Phase, ResourceUsage, RunEvent, Started
+from tfyard.node import interpreter
 from tfyard.node.processes import ContainerCommand
 from tfyard.overview.record import Recorder, RunRecord
 from tfyard.overview.wording import harmless

@@ -8,9 +8,9 @@ from pathlib import Path
 from shlex import quote
 
 from tfyard.backends.local import run_directory
-from tfyard.local.interpreter import Interpreter
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.quantity import amount
+from tfyard.node.interpreter import Interpreter
 from tfyard.node.volumes import LASTING, is_known, lasting_name
 from tfyard.planner.pods import program_text
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from tfyard.errors import Usage
+from tfyard.logs.terminal_text import LONGEST_LINE, plain_lines
 from tfyard.model.spelling import did_you_mean
 
 TRACEBACK = b"Traceback (most recent call last):"
@@ -53,6 +54,14 @@ class Lines(Struct, frozen=True):
     start: Start
     texts: Sequence[bytes]
     stamps: Sequence[bytes] = ()
+
+    def rows(self, longest: int = LONGEST_LINE) -> list[tuple[str, str]]:
+        """(time, text) of each line, without colours; the time is empty if it was not kept."""
+        if not self.texts:
+            return []
+        texts = plain_lines(b"\n".join(self.texts), longest)
+        stamps = [stamp.decode() for stamp in self.stamps] or [""] * len(texts)
+        return list(zip(stamps, texts, strict=True))
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -173,6 +182,15 @@ class Grep:
     def _is_inside(self, text: bytes) -> bool:
         """Whether a line is before the exception itself, which is not indented as frames are."""
         return not text.strip() or text[:1] in b" \t" or text.startswith((TRACEBACK, *LINKS))
+
+
+def time_of(stamp: str) -> datetime | None:
+    """The time of a line; None: it has none."""
+    try:
+        time = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
 
 
 def clock(stamp: bytes) -> str:

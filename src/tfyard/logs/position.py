@@ -101,6 +101,11 @@ def stamp(line: bytes) -> bytes:
     return line[: line.find(b" ")]
 
 
+def parted(line: bytes) -> tuple[bytes, bytes]:
+    """(time, text) of a line; the time is empty if it has none."""
+    return (line[:at], line[at + 1 :]) if is_stamped(line) and (at := line.find(b" ")) >= 0 else (b"", line)
+
+
 def is_stamped(line: bytes) -> bool:
     """Whether a line begins with its time. A kubelet that cannot read a log writes a line without one into it."""
     return line[:4].isdigit() and line[10:11] == b"T" and line[13:14] == b":"

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tfyard.logs.metric_text import METRICS, NUMBER, cleaned, counts, mentions_metric, metric_at, metrics
+from tfyard.logs.terminal_text import without_colours
 
 # Compiled on first use: many runs need none of them.
 _EPOCH = r"\s*Epoch (\d+)/(\d+)"
 _KERAS = rf"\s*(\d+)/(?:(\d+)|Unknown)\s.*?\b\w+: (?:{NUMBER})"
 _TQDM = r"(?:\bEpoch (\d+)(?:/(\d+))?.*)?\| *(\d+)/(\d+) \[[\d:]+<(.*)"
 _FINAL = r"(?i)\b(?:final|held-out|test)\b"
-# Keras 3 colours its progress bar even without a terminal.
-_COLOUR = r"\x1b(?:\[[0-9;:]*m)?"
 
 LONGEST = 2_000
 """Maximum length of a line that is read: longer ones are data, not a report."""
@@ -66,7 +65,7 @@ def _candidates(text: str, pattern: re.Pattern[str] | None) -> Iterator[str]:
 
 def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | None:
     """The metrics in a line, or None if it has none."""
-    line = without_colours(line)
+    line = without_colours(line)  # Keras 3 colours its progress bar even without a terminal
     if len(line) > LONGEST:
         return None
     if pattern is not None and (match := pattern.search(line)):
@@ -101,10 +100,6 @@ def _header(line: str) -> Reading | None:
     """The line with which Keras begins an epoch."""
     epoch = re.match(_EPOCH, line)
     return Reading(epoch=int(epoch[1]), epochs=int(epoch[2])) if epoch else None
-
-
-def without_colours(line: str) -> str:
-    return re.sub(_COLOUR, "", line) if "\x1b" in line else line
 
 
 def storable(values: dict[str, float]) -> dict[str, float | str]:

@@ -2,9 +2,7 @@
 
 from tfyard.logs.lines import Lines, LogEvent, Said, Start
 from tfyard.logs.position import LogPosition, is_stamped
-
-LONGEST_LINE = 1 << 20
-"""Maximum length of a line in bytes; longer lines are cut."""
+from tfyard.logs.terminal_text import LONGEST_LINE
 
 
 class Splitter:

@@ -2,14 +2,14 @@
 and says how many; the file has them all."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from tfyard.logs.readings import without_colours
+from tfyard.logs.terminal_text import LONGEST_LINE, SCREEN_LINE, clean, clean_lines, last_state, plain_lines
+from tfyard.node.log_times import first_data
 
 CHUNK = 1 << 15
 """Bytes per read; larger reads take longer in all, because memory must be allocated for each of their copies."""
@@ -17,20 +17,8 @@ SEARCHED = 1 << 18
 """Bytes that are searched at once for the beginning of a line."""
 BEHIND = 1 << 18
 """Unread bytes above which a log is a flood. A follower for a screen jumps to its end: no user reads that fast."""
-SCREEN_LINE, LONGEST_LINE = 4_000, 1 << 20
-"""Characters of a line that are kept, for a screen and for other readers."""
 TAIL_BYTES, TAIL_LINES = 2_048, 80
 """Bytes and lines that a kubelet keeps of a failed container's log."""
-
-# Whatever moves the cursor, changes the terminal or talks to it is taken out whole; colours (CSI … m) stay.
-# It is compiled on first use, because that takes a while.
-_CONTROL = (
-    r"(?s)(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS, SOS, PM, APC and their text
-    r"|(?!\x1b\[[0-9;:]*m)(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI, except colours
-    r"|\x1b(?!\[)[ -/]*[0-~]?"  # other escapes, with their parameters
-    r"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]"
-)
-_CONTROL_BYTES = bytes({*range(32), 127} - {ord("\t"), ord("\n")})
 
 
 class WrittenLines(Struct, frozen=True):
@@ -56,7 +44,7 @@ class SkippedLines(Struct, frozen=True):
     lines: int
 
 
-Found = WrittenLines | UnfinishedLine | SkippedLines
+LogPart = WrittenLines | UnfinishedLine | SkippedLines
 
 
 class LogFileFollower:
@@ -75,7 +63,7 @@ class LogFileFollower:
         """The line that the program has begun, as far as it is known; logs have only whole lines."""
         self._descriptor: int | None = None
 
-    def read(self, end: int = sys.maxsize) -> Iterator[Found]:
+    def read(self, end: int = sys.maxsize) -> Iterator[LogPart]:
         """New output since the last call, up to this offset, and at most one chunk, so that other logs are read in
         between."""
         behind = self._behind(end)
@@ -97,7 +85,7 @@ class LogFileFollower:
         """Whether to read on at once. A follower for a screen can wait for the end of a flood: it jumps there."""
         return 0 < self._behind() <= (BEHIND if self._for_screen else sys.maxsize)
 
-    def close(self, end: int = sys.maxsize) -> Iterator[Found]:
+    def close(self, end: int = sys.maxsize) -> Iterator[LogPart]:
         """Remaining output, including a last line without a line break."""
         while self._behind(end):
             yield from self.read(end)
@@ -149,25 +137,7 @@ class LogFileFollower:
             begun = self._partial + begun
         self._is_rewritten = self._is_rewritten or b"\r" in begun
         # Bytes beyond the longest line and earlier states of a progress bar are never shown, so they are not kept.
-        self._partial = _last_state(begun)[: self._kept]
-
-
-def clean_lines(data: bytes, longest: int) -> str:
-    """Lines as a terminal may show them. Nearly all are plain text, which is recognized at once."""
-    if data.isascii() and len(data) <= longest and len(data.translate(None, _CONTROL_BYTES)) == len(data):
-        return data.decode("ascii")
-    return "\n".join(clean(line, longest) for line in data.split(b"\n"))
-
-
-def clean(line: bytes, longest: int = SCREEN_LINE) -> str:
-    """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state is shown."""
-    text = _last_state(line)[: 4 * longest].decode("utf-8", "replace")
-    text = text if text.isprintable() else re.sub(_CONTROL, "", text)
-    return text if len(text) <= longest else f"{text[:longest]}… (the line is longer)"
-
-
-def _last_state(line: bytes) -> bytes:
-    return line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
+        self._partial = last_state(begun)[: self._kept]
 
 
 def tail(path: Path, size: int = TAIL_BYTES, most: int = TAIL_LINES) -> str:
@@ -178,8 +148,20 @@ def tail(path: Path, size: int = TAIL_BYTES, most: int = TAIL_LINES) -> str:
             data = file.read()
     except FileNotFoundError:
         return ""
-    lines = without_colours(clean_lines(data, SCREEN_LINE)).split("\n")
-    return "\n".join(lines[-most:]).strip()
+    return "\n".join(plain_lines(data, SCREEN_LINE)[-most:]).strip()
+
+
+def first_line(descriptor: int, offset: int, size: int) -> int:
+    """The start of the first line from here on that was not freed in part."""
+    at = first_data(descriptor, offset)
+    if at == offset:
+        return offset
+    while at < size:
+        data = os.pread(descriptor, SEARCHED, at)
+        if (end := data.find(b"\n")) >= 0:
+            return at + end + 1
+        at += len(data)
+    return size
 
 
 def line_start(descriptor: int, first: int, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""Memory limits of containers, and the use of each.
+"""Memory limits of containers, the use of each, and what this machine has.
 
 The kernel enforces limits where this process may make control groups: exactly, as on a cluster's node. Where it
 may not (most laptops without delegation), memory is sampled. Never by RLIMIT_AS: TensorFlow maps far more address
@@ -7,10 +7,11 @@ space than it uses, and would not even start.
 
 import asyncio
 import os
+import shutil
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +138,19 @@ def _busy_seconds() -> float:
     rows = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
     ticks = sum(int(row[1 + kind]) for row in rows if row[0] in names for kind in (0, 1, 2, 5, 6, 7))
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def capacity(folder: Path, pretended: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Resources of this machine: processors, memory, the disk of the folder. `pretended`: resources that it only
+    claims to have, such as GPUs, so that pods that request them are scheduled."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": str(len(os.sched_getaffinity(0))),
+        "memory": f"{memory >> 10}Ki",
+        "ephemeral-storage": f"{shutil.disk_usage(folder).total >> 10}Ki",
+        "pods": "110",
+        **(pretended or {}),
+    }
 
 
 class RecentUse:

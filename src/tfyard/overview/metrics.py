@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tfyard.logs.epochs import Epochs
-from tfyard.logs.lines import Lines
-from tfyard.logs.readings import COUNTS, Reading, read_line, storable, stored, without_colours
+from tfyard.logs.lines import Lines, time_of
+from tfyard.logs.readings import COUNTS, Reading, read_line, storable, stored
+from tfyard.logs.terminal_text import without_colours
 from tfyard.model.run_events import Metric
 from tfyard.overview.curves import CurveBox, Points, finite, polyline
 from tfyard.overview.progress import LEADING, Progress
@@ -170,7 +171,5 @@ def escaped(text: str) -> str:
 
 
 def _seconds(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0
+    time = time_of(stamp)
+    return time.timestamp() if time else 0.0

@@ -19,15 +19,16 @@ from tfyard.errors import Usage
 from tfyard.file_trees import Copied, CopyProgress
 from tfyard.kube import Access, Client, KubeError, pod_streams, requests
 from tfyard.kube.pod_streams import PodCommand, RemoteProcess
-from tfyard.remote import helper_pods, pod_follow, refusals, tensorboard
-from tfyard.remote import notebook as jupyter
 from tfyard.remote.copying import job_paths, transfer
-from tfyard.remote.helper_pods import HelperPod as HelperPod
-from tfyard.remote.jobs import Found
-from tfyard.remote.pod_follow import PodChoice, PodFollow, PodReach
+from tfyard.remote.helper_pods import helper_pod, pod_follow, tensorboard
+from tfyard.remote.helper_pods import notebook as jupyter
+from tfyard.remote.helper_pods.helper_pod import HelperPod as HelperPod
+from tfyard.remote.helper_pods.pod_follow import PodChoice, PodFollow, PodReach
+from tfyard.remote.reading import refusals
+from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.tasks import TaskContainer
 from tfyard.remote.submitting import code_store, code_transfer
 from tfyard.remote.submitting.code_lookup import CodeLocation, ListedFile
-from tfyard.remote.tasks import TaskContainer
 from tfyard.sdk import pages
 from tfyard.sdk.forwarding import Forwarding, Port, Say, listening
 from tfyard.sdk.merging import merged
@@ -139,7 +140,7 @@ class ClusterStreams:
 
 
 def _options(helper: HelperOptions) -> transfer.CopyOptions:
-    return transfer.CopyOptions(image=helper.image or helper_pods.DEFAULT_IMAGE, user=helper.user)
+    return transfer.CopyOptions(image=helper.image or helper_pod.DEFAULT_IMAGE, user=helper.user)
 
 
 def _command(where: TaskContainer, command: TaskCommand) -> PodCommand:
@@ -188,8 +189,8 @@ async def beside(client: Client, choice: PodChoice, title: str, here: Here) -> A
 @asynccontextmanager
 async def in_helper(client: Client, helper: HelperPod, title: str, here: Here) -> AsyncIterator[Page]:
     """A page that is served by a helper pod, which is deleted with it."""
-    async with helper_pods.running(client, helper, here.say) as name:
-        labels = {helper_pods.LABEL: helper.purpose}
+    async with helper_pod.running(client, helper, here.say) as name:
+        labels = {helper_pod.LABEL: helper.purpose}
         choice = PodChoice(title, helper.namespace, labels, lambda pod: pod.name == name)
         pods = PodFollow(client, choice, here.say)
         ending = asyncio.ensure_future(_ended(client, pods))
@@ -218,7 +219,7 @@ async def _ended(client: Client, pods: PodFollow) -> str:
 
 async def _last_words(client: Client, namespace: str, pod: str) -> str:
     """The end of the log of a helper pod: why it ended, such as an image without the program."""
-    query = {"container": helper_pods.CONTAINER, "tailLines": "5"}
+    query = {"container": helper_pod.CONTAINER, "tailLines": "5"}
     request = requests.get(requests.PODS.path(namespace, pod, "log"), query)
     try:
         async with client.stream(request, 10.0) as chunks:

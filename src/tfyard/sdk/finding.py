@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tfyard.errors import NoSuchJob, TfyardError
 from tfyard.kube import Forbidden
 from tfyard.model.names import LATEST
-from tfyard.remote import jobs
+from tfyard.remote.reading import jobs
 from tfyard.remote.sweeps import attempts, store
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.on_machine import OnMachine, all_runs, has_runs, has_sweeps, home
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.kube.sync import SyncClient
     from tfyard.overview.record import RunRecord
-    from tfyard.remote.jobs import Found
+    from tfyard.remote.reading.jobs import Found
     from tfyard.sdk.place import Place, Say
 
     RecordedRun = tuple[RunDirectory, RunRecord]

@@ -36,7 +36,7 @@ from tfyard.sdk.sweep import Sweep, SweepWords, described_sweep, of_place
 
 if TYPE_CHECKING:
     from tfyard.model import Manifest
-    from tfyard.remote.jobs import Found
+    from tfyard.remote.reading.jobs import Found
 
 LOG = logging.getLogger("tfyard")
 PathLike = str | os.PathLike[str]

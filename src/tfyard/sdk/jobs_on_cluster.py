@@ -13,14 +13,14 @@ from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
 from tfyard.model.permission import Permission
 from tfyard.overview import sweep_text
-from tfyard.remote import jobs
+from tfyard.remote.reading import jobs
 from tfyard.remote.sweeps import store
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.place import Contact, Listed, silent
 
 if TYPE_CHECKING:
     from tfyard.kube import Resource
-    from tfyard.remote.jobs import Found
+    from tfyard.remote.reading.jobs import Found
     from tfyard.remote.sweeps.store import SweepObject
     from tfyard.sdk.place import Place, Say
 

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from tfyard.logs.lines import Lines, LogEvent, Said, Wanted, attempt_of, chosen
-from tfyard.logs.readings import without_colours
-from tfyard.node.logs import LONGEST_LINE, clean_lines
+from tfyard.logs.lines import Lines, LogEvent, Said, Wanted, attempt_of, chosen, time_of
 from tfyard.overview.waiting import WaitResult
 from tfyard.sdk.durations import seconds
 
@@ -83,8 +81,5 @@ def lines(events: Iterable[LogEvent | WaitResult | None]) -> Iterator[Line | Non
 
 def _lines(event: Lines) -> Iterator[Line]:
     start = event.start
-    texts = without_colours(clean_lines(b"\n".join(event.texts), LONGEST_LINE)).split("\n")
-    stamps = event.stamps or [b""] * len(texts)
-    for text, stamp in zip(texts if event.texts else (), stamps, strict=True):
-        at = datetime.fromisoformat(stamp.decode()) if stamp else None
-        yield Line(start.task, start.attempt, text, start.restart, at)
+    for stamp, text in event.rows():
+        yield Line(start.task, start.attempt, text, start.restart, time_of(stamp))

@@ -12,7 +12,7 @@ from tfyard.extras import needs
 from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import only
-from tfyard.remote import jobs
+from tfyard.remote.reading import jobs
 from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
 
 # Each method imports what only it needs: 30 ms for questions and actions (planner/, formats/), 20 ms for asyncio,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.metrics import Point
     from tfyard.overview.waiting import WaitResult
-    from tfyard.remote import actions
-    from tfyard.remote.jobs import Found
-    from tfyard.remote.usage import JobUsage
+    from tfyard.remote.acting import actions
+    from tfyard.remote.reading.jobs import Found
+    from tfyard.remote.reading.usage import JobUsage
     from tfyard.sdk.cluster_streams import ClusterStreams
     from tfyard.sdk.forwarding import Port
     from tfyard.sdk.pages import Here, Page, Ports
@@ -79,7 +79,7 @@ class OnCluster:
     @contextmanager
     def _entering(self) -> Iterator[tuple[SyncClient, Found]]:
         """The same as `_asking`; a missing permission is reported with how it is granted."""
-        from tfyard.remote.refusals import EDIT, explained
+        from tfyard.remote.reading.refusals import EDIT, explained
 
         with explained(self.namespace, EDIT), self._asking() as asked:
             yield asked
@@ -110,12 +110,12 @@ class OnCluster:
         return self._current().manifest
 
     def specs(self) -> list[SpecText]:
-        from tfyard.remote import given
+        from tfyard.remote.reading import applied_manifest
 
         manifest = self.manifest()
-        known = given.given(manifest)
-        before = [SpecText("given", "\n".join((*known.lines(), "")))] if known else []
-        return [*before, SpecText("applied", given.applied(manifest))]
+        given = applied_manifest.last_applied(manifest)
+        before = [SpecText("given", "\n".join((*given.lines(), "")))] if given else []
+        return [*before, SpecText("applied", applied_manifest.stored_text(manifest))]
 
     def code(self, helper: HelperOptions) -> list[str]:
         from tfyard.remote.submitting import code_lookup
@@ -137,27 +137,27 @@ class OnCluster:
         return None
 
     def tasks(self) -> list[str]:
-        from tfyard.remote import tasks
+        from tfyard.remote.reading import tasks
 
         return tasks.names(self._current())
 
     def require_running(self, task: str) -> None:
-        from tfyard.remote import tasks
+        from tfyard.remote.reading import tasks
 
         with self._entering() as (client, job):
             tasks.container_of(job, tasks.pods(client, job), task)
 
     def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
-        from tfyard.remote.logs import reading
+        from tfyard.remote.logs import stored_logs
 
         with self._asking() as (client, job):
-            yield from reading.read(client, job, wanted)
+            yield from stored_logs.read(client, job, wanted)
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
         from tfyard.logs.lines import chosen
         from tfyard.overview import metrics
-        from tfyard.remote import usage
-        from tfyard.remote.tasks import names
+        from tfyard.remote.reading import usage
+        from tfyard.remote.reading.tasks import names
 
         with self._asking() as (client, job):
             specs = (job.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
@@ -165,25 +165,25 @@ class OnCluster:
             return usage.points(client, job, chosen(tasks, names(job)) if tasks else metrics.leading(first))
 
     def meter(self) -> JobUsage:
-        from tfyard.remote.usage import JobUsage
+        from tfyard.remote.reading.usage import JobUsage
 
         return JobUsage(self._client or SyncClient(self._access), self._current())
 
     def evidence(self) -> Evidence:
-        from tfyard.remote import evidence
+        from tfyard.remote.reading import evidence
 
         with self._asking() as (client, job):
             return evidence.gather(client, job.manifest)
 
     def view(self) -> JobView:
-        from tfyard.remote import views
+        from tfyard.remote.reading import views
 
         with self._asking() as (client, job):
             return views.view(client, job)
 
     def events(self) -> list[ToldEvent]:
         from tfyard import formats
-        from tfyard.remote import events, views
+        from tfyard.remote.reading import events, views
 
         with self._asking() as (client, job):
             try:
@@ -193,26 +193,26 @@ class OnCluster:
             return events.events(client, job, formats.check(job.manifest).job, pods)
 
     def job_record(self) -> JobRecord:
-        from tfyard.remote import job_records
+        from tfyard.remote.reading import job_records
 
         with self._asking() as (client, job):
             return job_records.read(client, job)
 
     def submitter(self) -> str:
-        from tfyard.remote import job_records
+        from tfyard.remote.reading import job_records
 
         with self._asking() as (client, job):
             return job_records.submitter_of(client, job)
 
     def previous(self) -> Place | None:
-        from tfyard.remote import reruns
+        from tfyard.remote.acting import reruns
 
         with self._asking() as (client, job):
             name = reruns.previous(client, job)
         return self._called(name) if name else None
 
     def missing_permissions(self) -> dict[str, str]:
-        from tfyard.remote import refusals
+        from tfyard.remote.reading import refusals
 
         with self._asking() as (client, job):
             return refusals.missing_permissions(client, job.resource, self.namespace)
@@ -235,13 +235,13 @@ class OnCluster:
         return self._intent("delete")
 
     def rerun(self, changes: RerunOptions) -> Intent:
-        from tfyard.remote import reruns
+        from tfyard.remote.acting import reruns
 
         read = reruns.read(changes.sets, changes.env, changes.name)
         return self._intent("rerun", changes=read, is_exact=changes.is_exact)
 
     def _intent(self, verb: str, **words: Any) -> Intent:
-        from tfyard.remote import actions
+        from tfyard.remote.acting import actions
 
         with self._asking() as (client, job):
             intent: actions.ClusterIntent = getattr(actions, verb)(client, job, **words)
@@ -257,7 +257,7 @@ class OnCluster:
         )
 
     def _perform(self, intent: actions.ClusterIntent) -> Done:
-        from tfyard.remote import actions
+        from tfyard.remote.acting import actions
 
         with self._client or SyncClient(self._access) as client:
             actions.perform(client, intent, self._say)
@@ -269,7 +269,7 @@ class OnCluster:
 
     def _wait(self, intent: actions.ClusterIntent, say: Say, timeout: float) -> Iterator[str]:
         """Wait until the pods are deleted, or run again."""
-        from tfyard.remote import actions
+        from tfyard.remote.acting import actions
 
         if intent.pods or intent.verb == "delete":
             with self._client or SyncClient(self._access) as client:
@@ -291,7 +291,7 @@ class OnCluster:
 
     def copy(self, copy: Copy, progress: CopyProgress) -> Copied:
         streams = self._streams("tfyard cp")
-        from tfyard.remote.refusals import EDIT, explained
+        from tfyard.remote.reading.refusals import EDIT, explained
         from tfyard.sdk import threads
 
         with explained(self.namespace, EDIT):
@@ -304,7 +304,7 @@ class OnCluster:
         return follow.follow(self._access, self._job, wanted)
 
     def exec_here(self, task: str, command: TaskCommand) -> int:
-        from tfyard.remote import tasks
+        from tfyard.remote.reading import tasks
 
         streams = self._streams("tfyard exec")
         with self._entering() as (client, job):
@@ -315,7 +315,7 @@ class OnCluster:
     async def exec(
         self, tasks: Sequence[str], command: TaskCommand
     ) -> AsyncIterator[CommandOutput | CommandEnded]:
-        from tfyard.remote.tasks import container_of, pods
+        from tfyard.remote.reading.tasks import container_of, pods
 
         streams, containers = self._streams("tfyard exec"), []
         with self._entering() as (client, job):

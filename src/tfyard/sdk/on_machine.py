@@ -325,12 +325,12 @@ class OnMachine:
         """One TensorBoard for all these runs."""
         import asyncio
 
-        from tfyard.local import summaries
+        from tfyard.local import tensorboard_server
         from tfyard.sdk import pages
 
         runs = [self, *(place for place in others if isinstance(place, OnMachine))]
-        folders = {run.name: summaries.folder(run.directory, run.record, log_dir) for run in runs}
-        async with summaries.board(folders) as reach:
+        folders = {run.name: tensorboard_server.folder(run.directory, run.record, log_dir) for run in runs}
+        async with tensorboard_server.board(folders) as reach:
             over = asyncio.ensure_future(reach.over())
             async with pages.page(f"TensorBoard of {', '.join(folders)}", reach, here, over) as made:
                 yield [made]

@@ -15,14 +15,14 @@ from tfyard import formats
 from tfyard.errors import NoSuchJob, NotPossible
 from tfyard.formats.sweepfile.filling import filled
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model.sweep import SweepState, Trial
 from tfyard.overview import sweep_text
 from tfyard.overview.wording import duration
-from tfyard.remote import jobs
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
-from tfyard.remote.refusals import EDIT, explained
+from tfyard.remote.reading import jobs
+from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.refusals import EDIT, explained
 from tfyard.remote.sweeps import store
 from tfyard.remote.sweeps.store import SweepObject
 from tfyard.sdk.on_cluster import OnCluster
@@ -178,7 +178,7 @@ class SweepOnCluster(SweepPlace):
 
     def _deleted(self, say: Say, timeout: float) -> Iterator[str]:
         """Kubernetes deletes the trials a moment after their owner."""
-        from tfyard.remote.actions import TimeOver
+        from tfyard.remote.acting.actions import TimeOver
         from tfyard.remote.sweeps.trials import listed
 
         begun, shown = time.monotonic(), -1

@@ -17,9 +17,9 @@ from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import Lines, LogEvent, Wanted
 from tfyard.model.backoff import Backoff
 from tfyard.overview.waiting import WaitResult
-from tfyard.remote.jobs import Found
-from tfyard.remote.logs import follow, reading
+from tfyard.remote.logs import follow, stored_logs
 from tfyard.remote.logs.tail import TailPace
+from tfyard.remote.reading.jobs import Found
 from tfyard.testing import ControlPlane, Relay, eventually
 
 pytestmark = pytest.mark.cluster
@@ -235,7 +235,7 @@ async def test_a_missing_permission_is_reported_and_is_no_log_that_is_gone(
 
     async def read(access: Access) -> None:
         with SyncClient(access) as client:
-            await asyncio.to_thread(lambda: [*reading.read(client, found, wanted)])
+            await asyncio.to_thread(lambda: [*stored_logs.read(client, found, wanted)])
 
     async with node(control_plane, namespace, tmp_path) as box:
         job, wanted = LogJob(box), Wanted(tasks=("worker-0",))

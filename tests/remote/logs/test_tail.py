@@ -13,9 +13,10 @@ from tests.remote.logs.test_follow import PACE, Seen
 from tfyard.kube import Access, Client, ClusterEntry
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import Lines, Start, Wanted
-from tfyard.logs.splitting import LONGEST_LINE, Splitter
+from tfyard.logs.splitting import Splitter
+from tfyard.logs.terminal_text import LONGEST_LINE
 from tfyard.remote.logs.pod_starts import LogRequest
-from tfyard.remote.logs.reading import read_log, since_restart
+from tfyard.remote.logs.stored_logs import read_log, since_restart
 from tfyard.remote.logs.tail import Tail, World
 from tfyard.views.pods import (
     ContainerStateRunning,

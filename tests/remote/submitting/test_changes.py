@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.remote.test_actions import TEMPLATE, Yard
+from tests.remote.acting.test_actions import TEMPLATE, Yard
 from tfyard.errors import TfyardError
 from tfyard.kube import Unprocessable, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.submitting import changes
 from tfyard.remote.submitting.changes import Change
 from tfyard.testing import ControlPlane, builders

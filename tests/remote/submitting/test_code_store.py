@@ -19,12 +19,12 @@ from tfyard.errors import Usage
 from tfyard.file_trees import Silent
 from tfyard.job_input.code_folder import FileChanged
 from tfyard.kube import Access, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
 from tfyard.model.sweep import Choice, Objective, SweepSpec
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting import code_claim, code_lookup, code_store
 from tfyard.remote.submitting.code_store import Plan
 from tfyard.remote.sweeps import store

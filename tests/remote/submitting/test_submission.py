@@ -16,11 +16,12 @@ from tests.cli.test_describe import permit
 from tfyard.controller.lease import DEFAULT_TIMING, Candidate
 from tfyard.errors import TfyardError, Usage
 from tfyard.kube import NotFound, Request, Resource, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.kube.times import micro_time
-from tfyard.remote import actions, jobs
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.acting import actions
+from tfyard.remote.reading import jobs
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting import changes
 from tfyard.remote.submitting.changes import Change
 from tfyard.remote.submitting.submission import CannotSubmit, Submission, pack, prepare, submit

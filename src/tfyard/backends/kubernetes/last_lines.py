@@ -13,7 +13,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from tfyard.kube import Client, Forbidden, KubeError, requests
-from tfyard.logs.readings import without_colours
+from tfyard.logs.lines import time_of
+from tfyard.logs.terminal_text import without_colours
 from tfyard.model import Job, LastLine, LogLook
 
 from .cache import JobKey
@@ -99,9 +100,8 @@ def last_line(answer: bytes, now: datetime) -> LastLine:
     stamp, _, text = line.decode("utf-8", "replace").partition(" ")
     if not line:
         return LastLine(seen=now)
-    try:
-        at = datetime.fromisoformat(stamp)
-    except ValueError:
+    at = time_of(stamp)
+    if at is None:
         return LastLine(seen=now, problem="unreadable")
     shown = without_colours(text.rstrip().rpartition("\r")[2]).strip()
     return LastLine(seen=now, at=at, text="".join(filter(str.isprintable, shown)))

@@ -22,8 +22,9 @@ from tfyard.local.loop import no_input
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.run import Execution
 from tfyard.local.shortfalls import outputs
-from tfyard.logs.readings import storable, without_colours
+from tfyard.logs.readings import storable
 from tfyard.logs.runtime_notices import Fold
+from tfyard.logs.terminal_text import without_colours
 from tfyard.model.run_events import (
     Counts,
     Ended,

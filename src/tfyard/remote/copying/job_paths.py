@@ -13,10 +13,11 @@ from tfyard.kube import Client, Forbidden, Kind, NotFound, list_all, requests
 from tfyard.model import Job, Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import mounts
-from tfyard.remote import helper_pods, tasks
 from tfyard.remote.copying.container_files import ContainerAddress, ContainerFiles
-from tfyard.remote.helper_pods import DEFAULT_IMAGE, HelperPod, Mount
-from tfyard.remote.jobs import Found
+from tfyard.remote.helper_pods import helper_pod
+from tfyard.remote.helper_pods.helper_pod import DEFAULT_IMAGE, HelperPod, Mount
+from tfyard.remote.reading import tasks
+from tfyard.remote.reading.jobs import Found
 from tfyard.views.objects import Claim
 from tfyard.views.pods import PodDetails
 
@@ -78,9 +79,9 @@ async def opened(client: Client, wanted: JobPath, say: Say) -> AsyncIterator[Con
         like=role.template,
         user=wanted.options.user,
     )
-    async with helper_pods.running(client, helper, say) as pod:
+    async with helper_pod.running(client, helper, say) as pod:
         try:
-            yield ContainerFiles(client, ContainerAddress(tfjob.namespace, pod, helper_pods.CONTAINER))
+            yield ContainerFiles(client, ContainerAddress(tfjob.namespace, pod, helper_pod.CONTAINER))
         except CopyError as problem:
             if "ermission denied" in str(problem):
                 raise CopyError(f"{problem}; {OTHER_USER}") from None

@@ -43,7 +43,7 @@ from tfyard.remote.copying.container_files import (
 )
 from tfyard.remote.copying.job_paths import DEFAULT_OPTIONS, OTHER_USER, CopyOptions, JobPath, job_of, opened
 from tfyard.remote.copying.tar_stream import CHUNK, Archive, Broken, TarMember, pack
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 
 ATTEMPTS = 5
 """Attempts in a row without one more file."""

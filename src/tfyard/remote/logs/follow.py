@@ -33,13 +33,13 @@ from tfyard.model.summary import JobSummary
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
 from tfyard.overview.wording import duration
-from tfyard.remote.jobs import Found
 from tfyard.remote.logs import pod_starts
 from tfyard.remote.logs.pod_starts import start_of
-from tfyard.remote.logs.reading import fate, since_restart
+from tfyard.remote.logs.stored_logs import fate, since_restart
 from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
-from tfyard.remote.refusals import VIEW, explained
-from tfyard.remote.summaries import VIEWS, of_view
+from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.refusals import VIEW, explained
+from tfyard.remote.reading.rows import VIEWS, of_view
 from tfyard.views.pods import PodView
 from tfyard.views.program import waits_for
 

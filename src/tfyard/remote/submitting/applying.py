@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError
 from tfyard.install.roles import EDIT
 from tfyard.kube import AlreadyExists, Conflict, Forbidden, NotFound, Refused, Resource, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
-from tfyard.remote.addresses import KINDS, TFJOBS
-from tfyard.remote.refusals import missing_right
+from tfyard.remote.installing.addresses import KINDS
+from tfyard.remote.reading.refusals import missing_right
 
 STRICT = {"fieldManager": requests.FIELD_MANAGER, "fieldValidation": "Strict"}
 OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")

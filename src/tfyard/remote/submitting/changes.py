@@ -12,12 +12,11 @@ from tfyard.formats.tfjob import edits
 from tfyard.formats.tfjob.edits import Edit
 from tfyard.formats.tfjob.fields import RunPolicySpec
 from tfyard.kube import Forbidden, NotFound, Resource, Unprocessable, requests
-from tfyard.kube.requests import FIELD_MANAGER, Patch
+from tfyard.kube.requests import FIELD_MANAGER, OLD_TFJOBS, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, Status
 from tfyard.model.names import CODE, DIALECT, MLFLOW_RUN, SERVICES
-from tfyard.remote.addresses import OLD_TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting.applying import OF_SERVER, content, find_resources, title
 from tfyard.remote.submitting.prepare import CLAIM
 

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 from tfyard.errors import Usage
 from tfyard.job_input import code_folder
 from tfyard.kube import Access, Forbidden, NotFound, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
 from tfyard.overview.storage_classes import MANY, choose
-from tfyard.remote import jobs
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading import jobs
+from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.views import list_pods
 from tfyard.remote.submitting import code_lookup
 from tfyard.remote.submitting.code_lookup import KEPT_NAME
 from tfyard.remote.submitting.code_plan import CodeOptions, Plan
 from tfyard.remote.sweeps import store
-from tfyard.remote.views import list_pods
 from tfyard.render import code as rendering
 from tfyard.views.objects import StorageClass
 

@@ -16,7 +16,7 @@ from tfyard.model import Manifest, tensorflow_container
 from tfyard.model import names as label
 from tfyard.overview import table
 from tfyard.overview.wording import size
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 from tfyard.render import CodeFile
 from tfyard.render.code import LAYERS, ON_CLAIM, files_of
 

@@ -21,7 +21,7 @@ from tfyard.kube import Access, Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting import code_claim, code_lookup
 from tfyard.remote.submitting.code_plan import CodeOptions, Plan, Progress, told
 from tfyard.render import code as rendering

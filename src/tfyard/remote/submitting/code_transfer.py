@@ -22,10 +22,10 @@ from tfyard.job_input.code_folder import CodeFolder, FolderFile
 from tfyard.kube import Access, Client, Transient, requests
 from tfyard.kube.pod_streams import STDOUT, PodCommand, RemoteProcess, start
 from tfyard.model.backoff import Backoff
-from tfyard.remote import helper_pods
 from tfyard.remote.copying import transfer
-from tfyard.remote.helper_pods import HelperPod, Mount
-from tfyard.remote.jobs import Found
+from tfyard.remote.helper_pods import helper_pod
+from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting import code_claim
 from tfyard.remote.submitting.code_lookup import CodeLocation, ListedFile
 from tfyard.remote.submitting.code_plan import Plan, Progress
@@ -53,11 +53,11 @@ async def send(access: Access, plan: Plan, say: Say, progress: Progress) -> Plan
         namespace=plan.job.namespace,
         purpose="code",
         mounts=(Mount(plan.holder, AT),),
-        image=plan.helper_image or helper_pods.DEFAULT_IMAGE,
+        image=plan.helper_image or helper_pod.DEFAULT_IMAGE,
         node=plan.node,
         like=plan.job.roles[0].template,
     )
-    async with Client(access) as client, helper_pods.running(client, helper, say) as pod:
+    async with Client(access) as client, helper_pod.running(client, helper, say) as pod:
         plan = await _without_used_again(client, plan)
         await _with_retries(client, plan, pod, (say, progress))
     return plan
@@ -75,7 +75,7 @@ async def fetch(
 ) -> Copied:
     """Fetches code from a claim, as any folder that tasks mount. `to`: the folder, and the helper's image."""
     folder, image = to
-    options = transfer.CopyOptions(image=image or helper_pods.DEFAULT_IMAGE)
+    options = transfer.CopyOptions(image=image or helper_pod.DEFAULT_IMAGE)
     async with Client(access) as client:
         return await transfer.fetch(client, tfjob, where.at, folder, progress, options)
 
@@ -88,15 +88,15 @@ async def listed(
         namespace=tfjob.namespace,
         purpose="code",
         mounts=(Mount(where.name, AT, where.sub_path, read_only=True),),
-        image=image or helper_pods.DEFAULT_IMAGE,
+        image=image or helper_pod.DEFAULT_IMAGE,
         owner=tfjob.manifest,
     )
     line = 'cd "$1" && find . -type f -exec stat -c "%s %n" {} +'
-    async with Client(access) as client, helper_pods.running(client, helper, say) as pod:
+    async with Client(access) as client, helper_pod.running(client, helper, say) as pod:
         command = PodCommand(
             namespace=tfjob.namespace,
             pod=pod,
-            container=helper_pods.CONTAINER,
+            container=helper_pod.CONTAINER,
             argv=("/bin/sh", "-c", line, "list", AT),
         )
         async with start(client, command) as process:
@@ -126,7 +126,7 @@ async def _once(client: Client, plan: Plan, pod: str, progress: Progress) -> Non
     words = (f"{AT}/{ON_CLAIM}", plan.hash, secrets.token_hex(4), hashlib.sha256(listed).hexdigest())
     argv = ("/bin/sh", "-c", scripts.read("receive.sh"), "receive", *words, *plan.outdated)
     command = PodCommand(
-        namespace=plan.job.namespace, pod=pod, container=helper_pods.CONTAINER, argv=argv, stdin=True
+        namespace=plan.job.namespace, pod=pod, container=helper_pod.CONTAINER, argv=argv, stdin=True
     )
     async with start(client, command) as process:
         ending = asyncio.create_task(_ending(process))

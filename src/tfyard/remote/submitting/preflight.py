@@ -22,7 +22,8 @@ from tfyard.planner.decide import OURS
 from tfyard.planner.job_setup import Setup
 from tfyard.planner.pods import builder
 from tfyard.planner.tf_config import roster
-from tfyard.remote import doctor, evidence
+from tfyard.remote.installing import doctor
+from tfyard.remote.reading import evidence
 from tfyard.views.objects import Claim
 from tfyard.views.pods import PodDetails
 

@@ -19,6 +19,7 @@ from tfyard.extras import needs
 from tfyard.formats.tfjob import edits
 from tfyard.job_input.code_reading import CodeReading
 from tfyard.kube import NotFound, Refused, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE, QUEUE_NAME
@@ -26,10 +27,9 @@ from tfyard.overview import preflight as overview
 from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
-from tfyard.remote import job_records
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.evidence import given_as, with_collections
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading import job_records
+from tfyard.remote.reading.evidence import given_as, with_collections
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting import applying, changes, code_store, preflight
 from tfyard.remote.submitting.applying import How, Resources
 from tfyard.remote.submitting.code_store import CodeOptions, Plan

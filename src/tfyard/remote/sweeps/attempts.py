@@ -4,8 +4,8 @@ from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import SWEEP, TRIAL
 from tfyard.model.sweep import trial_name
-from tfyard.remote import jobs
-from tfyard.remote.jobs import Found, Scope
+from tfyard.remote.reading import jobs
+from tfyard.remote.reading.jobs import Found, Scope
 
 
 def of_trial(client: SyncClient, job: Found) -> list[Found]:

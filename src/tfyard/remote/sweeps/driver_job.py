@@ -18,7 +18,7 @@ from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import SWEEP
-from tfyard.remote.refusals import EDIT, granted
+from tfyard.remote.reading.refusals import EDIT, granted
 
 from .store import SweepObject
 from .submission import PreparedSweep

@@ -7,7 +7,7 @@ from tfyard.kube import KubeError, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.container_reasons import BEING_SET_UP
 from tfyard.model.names import SWEEP
-from tfyard.remote import views
+from tfyard.remote.reading import views
 from tfyard.views.objects import LONG_AGO
 from tfyard.views.pods import PodView
 

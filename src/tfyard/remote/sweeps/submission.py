@@ -12,15 +12,15 @@ from tfyard.formats.sweepfile import fitting
 from tfyard.install.roles import DRIVER_IMAGE
 from tfyard.job_input.code_reading import CodeReading
 from tfyard.kube import AlreadyExists, NotFound, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import SWEEP
 from tfyard.model.sweep import SweepSpec, SweepState, Trial
 from tfyard.overview import sweep_text
 from tfyard.overview.sweep_notes import notes
-from tfyard.remote import job_records, jobs
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading import job_records, jobs
+from tfyard.remote.reading.jobs import Found
 from tfyard.remote.submitting import applying
 from tfyard.remote.submitting.applying import How
 from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, prepare

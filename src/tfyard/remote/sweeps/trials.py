@@ -25,7 +25,7 @@ from tfyard.kube import (
     sync_lists,
 )
 from tfyard.kube.decoding import decode
-from tfyard.kube.requests import FIELD_MANAGER
+from tfyard.kube.requests import FIELD_MANAGER, TFJOBS
 from tfyard.kube.sync import ANYTHING, SyncClient
 from tfyard.logs.lines import Lines, LogEvent, Start
 from tfyard.logs.position import Gone, LogPosition
@@ -35,9 +35,9 @@ from tfyard.model.names import QUEUE_NAME, SWEEP, TRIAL, VALUES, pod_name
 from tfyard.model.sweep import TRIAL_ACTIVE, TRIAL_DONE, SweepSpec, SweepState, Trial, TrialOf, trial_name
 from tfyard.overview.metrics import LogRows, Point, from_row
 from tfyard.planner.leaders import deciding_task, leading_role
-from tfyard.remote import actions, views
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.acting import actions
+from tfyard.remote.reading import views
+from tfyard.remote.reading.jobs import Found
 from tfyard.sweeps.driver import CannotGoOn
 from tfyard.sweeps.observing import TrialSeen, seen
 

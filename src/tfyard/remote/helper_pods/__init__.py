@@ -1,0 +1,1 @@
+"""Short-lived pods that mount claims of jobs, and what runs in them: TensorBoard and Jupyter."""

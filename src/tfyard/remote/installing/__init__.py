@@ -1,0 +1,1 @@
+"""The operator on a cluster: installed, checked and removed."""

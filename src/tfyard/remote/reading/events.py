@@ -1,0 +1,74 @@
+"""The events of a TFJob and of its pods."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.kube import requests, sync_lists
+from tfyard.kube.decoding import decode
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Job
+from tfyard.model.summary import RecordedEvent
+from tfyard.overview.job_view import ToldEvent
+from tfyard.remote.reading.jobs import Found
+from tfyard.views.objects import LONG_AGO, EventView
+from tfyard.views.pods import PodView
+
+EVENTS = requests.EVENTS
+
+
+class _Events(Struct, frozen=True):
+    items: list[EventView] = []
+
+
+_EVENTS = msgspec.json.Decoder(_Events)
+
+
+class _Subjects(Struct, frozen=True, kw_only=True):
+    """Objects whose events belong to a job."""
+
+    job: str
+    pods: set[str]
+    """Names of its pods, because pods may be gone."""
+    uids: set[str]
+    """Uids of the job, and of its pods that exist."""
+    since: datetime | None
+    """When the job was created; None: pods of others have names of its pods, so only uids count."""
+
+    def include(self, event: EventView) -> bool:
+        about = event.involved_object
+        if about.uid in self.uids:
+            return True
+        if about.kind.lower() == "tfjob":
+            return about.name == self.job and not about.uid
+        if about.kind != "Pod" or about.name not in self.pods or self.since is None:
+            return False
+        return not about.uid or event.at is None or event.at >= self.since
+
+
+def events(client: SyncClient, tfjob: Found, job: Job | None, pods: Iterable[PodView]) -> list[ToldEvent]:
+    """Events of the job and of its pods, oldest first. `pods`: those that exist."""
+    summary = tfjob.summary
+    subjects = _Subjects(
+        job=tfjob.name,
+        pods={f"{tfjob.name}-{task.name}" for task in job.tasks()} if job else set(),
+        uids={tfjob.uid, *(pod.metadata.uid for pod in pods)},
+        since=None if summary.status.waits_for_names else summary.created,
+    )
+    answers = sync_lists.pages(client, EVENTS.path(tfjob.namespace))
+    own = [each for answer in answers for each in decode(_EVENTS, answer).items if subjects.include(each)]
+    return [_told(each) for each in sorted(own, key=lambda each: each.order)]
+
+
+def _told(event: EventView) -> ToldEvent:
+    about = event.involved_object
+    recorded = RecordedEvent(
+        type="Warning" if event.type == "Warning" else "Normal",
+        reason=event.reason,
+        message=event.message,
+        at=event.at or LONG_AGO,
+        count=(event.series.count if event.series else event.count) or 1,
+    )
+    return ToldEvent(event=recorded, about=f"{about.kind}/{about.name}")

@@ -1,0 +1,122 @@
+"""A TFJob with its pods and events, as `describe` shows it."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.kube import KubeError, requests, sync_lists
+from tfyard.kube.decoding import decode
+from tfyard.kube.sync import SyncClient
+from tfyard.model.names import JOB_NAME
+from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
+from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
+from tfyard.planner.results import fates
+from tfyard.remote.reading.events import events
+from tfyard.remote.reading.jobs import Found
+from tfyard.views.pods import PodDetails, TimedCondition
+from tfyard.views.program import ProgramRun, failed_sidecars, runs
+
+
+def view(client: SyncClient, tfjob: Found) -> JobView:
+    """The view names what may not be read, and shows the rest."""
+    unreadable: list[str] = []
+    checked = formats.check(tfjob.manifest)
+    job = checked.job
+    tasks = [task.name for task in job.tasks()] if job else []
+    try:
+        known = pods(client, tfjob)
+    except KubeError as problem:
+        known, unreadable = [], [*unreadable, f"pods: {problem}"]
+    status = tfjob.summary.status
+    told = fates(job, status) if job else {}
+    seen = [attempt for pod in known for attempt in attempts_of(pod, told)]
+    there = [*remembered(status), *seen]
+    others = gone(job, status, there) if job else []
+    try:
+        recorded = events(client, tfjob, job, known)
+    except KubeError as problem:
+        recorded, unreadable = [], [*unreadable, f"{EVENTS_UNREAD}{problem}"]
+    return JobView(
+        summary=tfjob.summary,
+        title=f"TFJob of {tfjob.manifest['apiVersion']}",
+        job=job,
+        problems=tuple(problem.message for problem in checked.errors),
+        attempts=tuple(merged(remembered(status), [*seen, *others], tasks)),
+        sidecars=tuple(each for pod in known for each in _sidecars(pod)),
+        failed=failed(seen, status),
+        events=tuple(recorded),
+        outputs=tuple(outputs(job)) if job else (),
+        unreadable=tuple(unreadable),
+    )
+
+
+# --- pods
+
+
+class _Pods(Struct, frozen=True):
+    items: list[PodDetails] = []
+
+
+_PODS = msgspec.json.Decoder(_Pods)
+
+
+def pods(client: SyncClient, tfjob: Found) -> list[PodDetails]:
+    """Pods of the tasks of this job."""
+    of = requests.selecting(labels={JOB_NAME: tfjob.name})
+    return [pod for pod in list_pods(client, tfjob.namespace, of) if pod.is_of(tfjob.uid)]
+
+
+def list_pods(client: SyncClient, namespace: str, query: dict[str, str]) -> list[PodDetails]:
+    """Pods of a namespace; of all without one."""
+    answers = sync_lists.pages(client, requests.PODS.path(namespace), query)
+    return [pod for answer in answers for pod in decode(_PODS, answer).items]
+
+
+def attempts_of(pod: PodDetails, told: Mapping[str, str] | None = None) -> list[Attempt]:
+    """The present run of the pod's program, and the one before it, if the kubelet restarted it in place. `told`:
+    what became of the tasks of a job that has ended; how a task ended that was stopped tells nothing."""
+    *before, present = [_attempt(pod, run) for run in runs(pod)]
+    is_stopped = (told or {}).get(pod.task) == "Stopped" and pod.metadata.deletion_timestamp is not None
+    return [*before, replace(present, state="Stopped") if is_stopped and present.finished else present]
+
+
+def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
+    ended, running, restart = run.state.terminated, run.state.running, run.restart
+    scheduled = pod.condition("PodScheduled") or TimedCondition()
+    name = ("Preparing" if run.container else "Running") if running else "Waiting"
+    refused = scheduled.reason if scheduled.status != "True" else ""
+    return Attempt(
+        task=pod.task,
+        attempt=pod.attempt + 1,
+        restart=restart,
+        state=run.end or name,
+        created=None if restart else pod.metadata.creation_timestamp,
+        scheduled=None if restart or scheduled.status != "True" else scheduled.last_transition_time,
+        started=ended.started_at if ended else running.started_at if running else None,
+        finished=ended.finished_at if ended else None,
+        exit_code=ended.exit_code if ended else None,
+        container=run.container,
+        reason=run.reason or refused,
+        message=run.message,
+        node=pod.spec.node_name,
+    )
+
+
+def _sidecars(pod: PodDetails) -> list[FailedSidecar]:
+    """Sidecars that have failed; not those that a kubelet or the operator ended after the program."""
+    if not pod.is_up:
+        return []
+    return [
+        FailedSidecar(
+            task=pod.task,
+            container=status.name,
+            restarts=status.restart_count,
+            exit_code=end.exit_code,
+            reason=end.reason,
+            message=end.message,
+        )
+        for status, end in failed_sidecars(pod)
+    ]
