@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from tfyard import __version__, formats
 from tfyard.cli import cluster
@@ -12,27 +13,25 @@ from tfyard.install.clouds import CONFIGS
 from tfyard.install.settings import REPOSITORY, Settings
 from tfyard.remote.installing import installation, pod_waits
 
+IMAGE = f"{REPOSITORY}:{__version__}"
+KEPT = ("image", "namespaces", "cloud", "replicas", "read_logs")
+"""Settings that stay as they are installed if they are not given."""
+
 
 @click.command("install")
 @cluster.cluster_options
 @click.option("-n", "--namespace", default="tfyard", show_default=True, help="Namespace of the operator.")
-@click.option(
-    "--namespaces", default="", metavar="A,B", help="Namespaces whose TFJobs the operator runs; default: all."
-)
+@click.option("--namespaces", metavar="A,B", help="Namespaces whose TFJobs the operator runs; default: all.")
 @click.option(
     "--cloud",
     type=click.Choice(sorted(CONFIGS)),
     help="Mount GPU drivers as on this cloud in 2017, and serve the TfJob version of that time.",
 )
-@click.option(
-    "--image", default=f"{REPOSITORY}:{__version__}", show_default=True, help="Image of the operator."
-)
+@click.option("--image", help=f"Image of the operator; default: {IMAGE}.")
 @click.option(
     "--replicas",
     type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Number of operators; with 2, a standby takes over.",
+    help="Number of operators; with 2, a standby takes over. Default: 1.",
 )
 @click.option(
     "--versions",
@@ -44,7 +43,11 @@ from tfyard.remote.installing import installation, pod_waits
 @click.option(
     "--read-logs",
     is_flag=True,
+    default=None,
     help="Let the operator read logs of pods: jobs with `stall` need it.",
+)
+@click.option(
+    "--reset", is_flag=True, help="Use the defaults of what is not given, instead of what is installed."
 )
 @click.option("--replace-kubeflow", is_flag=True, help="Take TFJobs over from training-operator.")
 @click.option(
@@ -56,33 +59,38 @@ from tfyard.remote.installing import installation, pod_waits
 @click.option(
     "--timeout", type=float, default=300.0, show_default=True, help="Timeout of --wait, in seconds."
 )
-def command(namespace: str, namespaces: str, image: str, **options: Any) -> None:
+def command(namespace: str, **options: Any) -> None:
     """Install the operator, its permissions and the CRDs of TFJob on the cluster of the current context.
 
-    Running it again upgrades: unchanged objects stay, those no longer needed are deleted. Before anything is
-    created, every obstacle is reported: missing permissions, another TFJob operator, its webhook.
+    Running it again upgrades: unchanged objects stay, those no longer needed are deleted. --image, --namespaces,
+    --replicas, --read-logs and --cloud stay as they are installed unless they are given or --reset is; an image of
+    another release becomes that of this one. Before anything is created, every obstacle is reported: missing
+    permissions, another TFJob operator, its webhook.
 
     \b
     Examples:
       tfyard install                                    # for all namespaces
       tfyard install --namespaces team-a,team-b -n ml   # with Roles only, nothing cluster-wide but the CRDs
-      tfyard install --dry-run=client > install.yaml    # print what it would apply
+      tfyard install --dry-run=client > install.yaml    # print what it would apply, by flags and defaults alone
       tfyard install --read-logs                        # for jobs that say for how long they may be silent
       tfyard install --replace-kubeflow                 # take TFJobs over from training-operator
     """
-    settings = Settings(
-        image=image,
-        namespace=namespace,
-        namespaces=tuple(name.strip() for name in namespaces.split(",") if name.strip()),
-        cloud=options["cloud"] or "",
-        replicas=options["replicas"],
-        read_logs=options["read_logs"],
-        versions=tuple(chosen(options["versions"])),
+    given = _given(options)
+    settings = replace(
+        Settings(image=IMAGE, namespace=namespace, versions=tuple(chosen(options["versions"]))), **given
     )
     if options["dry_run"] == "client":
         _print(settings)
         return
-    _install(settings, options)
+    _install(settings, [] if options["reset"] else [name for name in KEPT if name not in given], options)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """The settings that are given, by name."""
+    given = {name: options[name] for name in KEPT if options[name] is not None}
+    if "namespaces" in given:
+        given["namespaces"] = tuple(name.strip() for name in given["namespaces"].split(",") if name.strip())
+    return given
 
 
 def _print(settings: Settings) -> None:
@@ -90,8 +98,9 @@ def _print(settings: Settings) -> None:
     click.echo(formats.to_yaml(*documents).encode(), nl=False)
 
 
-def _install(settings: Settings, options: dict[str, Any]) -> None:
+def _install(settings: Settings, unset: list[str], options: dict[str, Any]) -> None:
     with cluster.connect(options) as client:
+        settings = installation.with_installed_settings(client, settings, unset, _say)
         installation.run(
             client,
             settings,

@@ -113,8 +113,52 @@ def test_a_second_install_changes_nothing_and_other_settings_leave_nothing_behin
         ("team-b", "tf-job-operator"),
         ("tfyard", "tf-job-operator-lease"),
     }
-    install(plane)
+    install(plane, "--reset")
     assert names(client, "Role") == {("tfyard", "tf-job-operator-lease")}
+
+
+def deployment(client: SyncClient) -> Any:
+    return client.send(requests.get(requests.DEPLOYMENTS.path("tfyard", "tf-job-operator")))["spec"]
+
+
+def test_a_second_install_keeps_the_settings_that_it_is_not_given_and_says_so(
+    plane: ControlPlane, client: SyncClient
+) -> None:
+    plane.kubectl("create", "namespace", "team-c")
+    image = "registry.example/tfyard/operator"
+    flags = ["--namespaces=team-c", "--cloud=azure", "--replicas=2", "--read-logs"]
+    assert "kept" not in install(plane, f"--image={image}:0.0.9", *flags)
+    first = {kind: names(client, kind) for kind in KINDS}
+    told = f"--image {image}:0.1.0 --namespaces team-c --cloud azure --replicas 2 --read-logs"
+    assert install(plane).startswith(f"kept as installed: {told} (--reset: the defaults instead)\n")
+    assert {kind: names(client, kind) for kind in KINDS} == first
+    assert deployment(client)["template"]["spec"]["containers"][0]["image"] == f"{image}:0.1.0"
+
+    assert (
+        "--replicas"
+        not in install(plane, "--replicas=1", f"--image={image}@sha256:{'0' * 64}").splitlines()[0]
+    )
+    assert f"--image {image}@sha256:{'0' * 64} " in install(plane)
+    assert deployment(client)["replicas"] == 1
+
+    config = requests.CONFIG_MAPS.path("tfyard", "tf-job-operator-config")
+    edited = {"data": {"controller_config_file.yaml": "accelerators: {}\n"}}
+    client.send(requests.patch(config, edited))
+    refused = run(plane, "install")
+    assert (refused.code, "tf-job-operator-config was edited" in refused.err) == (1, True)
+    assert client.send(requests.get(config))["data"] == edited["data"]
+
+    assert "kept" not in install(plane, "--reset")
+    assert deployment(client)["replicas"] == 1
+    assert names(client, "Role") == {("tfyard", "tf-job-operator-lease")}
+    assert names(client, "ConfigMap") == set()
+
+
+def test_an_operator_that_was_scaled_to_zero_comes_back(plane: ControlPlane, client: SyncClient) -> None:
+    install(plane)
+    plane.kubectl("-n", "tfyard", "scale", "deployment/tf-job-operator", "--replicas=0")
+    assert "kept" not in install(plane)
+    assert deployment(client)["replicas"] == 1
 
 
 def test_uninstall_keeps_jobs_and_definitions(plane: ControlPlane, client: SyncClient) -> None:

@@ -4,7 +4,7 @@ Other TFJob operators are configured to leave TFJobs alone, if asked, and get th
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError
 from tfyard.formats.crd import documents as crd
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.install import kubeflow, manifests
-from tfyard.install.settings import LABELS, Settings
+from tfyard.install import installed as of_installed
+from tfyard.install import kubeflow, manifests, roles
+from tfyard.install.settings import CONFIG_NAME, LABELS, NAME, Settings
 from tfyard.kube import Forbidden, KubeError, NotFound, Refused, Resource, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.requests import DEPLOYMENTS, TFJOBS
@@ -60,6 +61,32 @@ def run(client: SyncClient, settings: Settings, *, replace_kubeflow: bool, dry_r
             say(f"{title(manifest)} serverside-applied{' (server dry run)' if dry_run else ''}")
     if not dry_run:
         _prune(client, objects, say)
+
+
+def with_installed_settings(
+    client: SyncClient, settings: Settings, unset: Collection[str], say: Say
+) -> Settings:
+    """Keeps what is installed already, of the settings named in `unset`, and says what it keeps."""
+    try:
+        deployment = client.send(requests.get(DEPLOYMENTS.path(settings.namespace, NAME)))
+    except (NotFound, Forbidden):
+        return settings  # who may not read Deployments may not install
+    if not unset or not is_ours(deployment) or helm_release(deployment):
+        return settings
+    there = of_installed.of_deployment(deployment, settings)
+    with contextlib.suppress(NotFound):
+        role = client.send(requests.get(path_of(roles.operator_roles(there)[0])))
+        there = replace(there, read_logs=of_installed.reads_logs(role))
+    with contextlib.suppress(NotFound):
+        config = client.send(requests.get(requests.CONFIG_MAPS.path(settings.namespace, CONFIG_NAME)))
+        there = replace(there, cloud=of_installed.cloud_of(config))
+        if "cloud" in unset and not there.cloud:
+            text = f"configmap {CONFIG_NAME} was edited, and would be lost; --cloud or --reset replaces it"
+            raise CannotInstall([text])
+    kept = replace(settings, **{name: getattr(there, name) for name in unset})
+    if flags := of_installed.flags(kept, settings):
+        say(f"kept as installed: {' '.join(flags)} (--reset: the defaults instead)")
+    return kept
 
 
 def with_served_versions(client: SyncClient, settings: Settings) -> Settings:
