@@ -1,12 +1,14 @@
 """Jobs that say for how long they may print nothing: their logs are asked for, seldom, and by a permission."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.controller.cluster import Bench, bench, operating, tfjob
 from tests.controller.faults import Counting, Mortal, Stage, When, end, operator_with, stage
@@ -16,12 +18,15 @@ from tfyard.backends.kubernetes import last_lines
 from tfyard.install.settings import NAME
 from tfyard.kube import requests
 from tfyard.model.names import STALL
+from tfyard.planner import Site
 from tfyard.testing import ControlPlane, Script, builders, eventually
 
 pytestmark = pytest.mark.cluster
 
 SECONDS = 4
 QUARTER = SECONDS / 4
+SITE = Site(log_interval=0.5)
+"""An operator that looks more often than every 15 s, so that these tests need not wait for it."""
 
 
 def watched(name: str, stall: str = f"{SECONDS}s", **roles: Any) -> dict[str, Any]:
@@ -80,7 +85,7 @@ async def test_one_log_is_asked_for_now_and_then_and_the_job_says_when_it_stalls
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with (
-        bench(control_plane, namespace, Script()) as scene,
+        bench(control_plane, namespace, Script(), site=SITE) as scene,
         logs_of(control_plane, scene.client, f"{namespace}-node-0") as logs,
     ):
         operator = scene.operator
@@ -127,7 +132,7 @@ async def test_a_log_that_nobody_answers_holds_up_neither_its_job_nor_others(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with (
-        bench(control_plane, namespace, Script()) as scene,
+        bench(control_plane, namespace, Script(), site=SITE) as scene,
         logs_of(control_plane, scene.client, f"{namespace}-node-0") as logs,
     ):
         logs.is_silent = {f"slow-{number}-worker-0" for number in range(40)}
@@ -147,9 +152,25 @@ async def test_a_log_that_nobody_answers_holds_up_neither_its_job_nor_others(
         await has(scene, "train", "True", "NoOutput")
 
 
-async def test_without_the_permission_the_job_says_so_and_how_it_is_granted(
+async def test_a_job_that_allows_a_second_is_not_looked_at_every_quarter_of_it(
     control_plane: ControlPlane, namespace: str
 ) -> None:
+    async with (
+        bench(control_plane, namespace, Script(), site=replace(SITE, log_interval=4)) as scene,
+        logs_of(control_plane, scene.client, f"{namespace}-node-0") as logs,
+    ):
+        await scene.submit(watched("train", "1s", Worker=1))
+        await has(scene, "train", "True", "NoOutput")
+        await asyncio.sleep(6)
+        times = logs.times("train-worker-0")
+        assert 2 <= len(times) <= 3
+        assert times[1] - times[0] >= 4
+
+
+async def test_without_the_permission_the_job_says_so_and_how_it_is_granted(
+    control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     few, all_of_it = (installed(namespace, namespace, read_logs=granted) for granted in (False, True))
     async with (
         stage(control_plane, namespace, Script()) as scene,
@@ -160,7 +181,7 @@ async def test_without_the_permission_the_job_says_so_and_how_it_is_granted(
         token = await builders.service_account_token(scene.client, namespace, NAME)
         async with (
             control_plane.client(control_plane.token_access(token)) as client,
-            operating(client, namespace),
+            operating(client, namespace, site=SITE),
         ):
             await scene.submit(watched("train", "2s"))
             forbidden = await has(scene, "train", "False", "LogsForbidden")
@@ -171,6 +192,9 @@ async def test_without_the_permission_the_job_says_so_and_how_it_is_granted(
             assert await events(scene, "LogsForbidden") == [forbidden["message"]]
             assert (await scene.status("train"))["phase"] == "Running", "the job itself goes on"
             assert logs.asked == []
+            await asyncio.sleep(12)  # more than one look
+            said = [each for each in caplog.messages if "cannot read the log" in each]
+            assert len(said) == 1, "a line for each change, not for each look"
             await apply(control_plane, *all_of_it)
             await has(scene, "train", "True", "NoOutput")
 
@@ -187,20 +211,20 @@ async def stall_once(plane: ControlPlane, number: int, when: When) -> None:
         stage(plane, namespace, Script()) as scene,
         logs_of(plane, scene.client, f"{namespace}-node-0") as logs,
     ):
-        async with operator_with(Counting(plane.admin), namespace):
+        async with operator_with(Counting(plane.admin), namespace, site=SITE):
             manifest = watched("train", "3s, then restart", **RESTARTS)
             manifest["spec"]["runPolicy"] = {"backoffLimit": 1}
             await scene.submit(manifest)
             await scene.pods({*ALL})
             await scene.phase("Running")
         mortal = Mortal(plane.admin, number, when)
-        async with operator_with(mortal, namespace):
+        async with operator_with(mortal, namespace, site=SITE):
             await asyncio.wait_for(mortal.dead.wait(), 60)
         await print_and_finish(plane, scene, logs)
 
 
 async def print_and_finish(plane: ControlPlane, scene: Stage, logs: LogServer) -> None:
-    async with operator_with(Counting(plane.admin), scene.namespace):
+    async with operator_with(Counting(plane.admin), scene.namespace, site=SITE):
         await scene.seen({(pod, attempt) for pod in ALL for attempt in (0, 1)})
         async with printing(logs, "train-worker-0"):
             await scene.phase("Running")

@@ -1,6 +1,7 @@
 """Stalls: nobody has heard of the task that decides for as long as the job allows."""
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -81,6 +82,25 @@ def test_the_log_of_the_task_that_decides_is_looked_at_when_it_could_show_a_stal
     assert not old.status.has("Stalled"), "the look is older than what it should show"
 
 
+@pytest.mark.parametrize(
+    ("line", "least"),
+    [({}, 15), ({"said": 599}, 15), ({"problem": "unreadable"}, 15), ({"problem": "forbidden"}, 300)],
+)
+def test_a_log_is_looked_at_every_15_seconds_at_most_and_far_less_often_while_that_is_forbidden(
+    line: dict[str, Any], least: int
+) -> None:
+    """Whatever the job says: each look costs a kubelet a request, and users write the annotation."""
+    wanted, now, looks, lines = asked(stall=Stall(after=1)), 600.0, list[float](), dict[str, LastLine]()
+    while now < 1200:
+        decision = after(now, lines, job=wanted)
+        if decision.look is not None:
+            looks.append(now)
+            lines = hear("worker-0", now, **line)
+        now += decision.wake_after or 0.1
+    assert len(looks) > 1
+    assert min(b - a for a, b in pairwise(looks)) >= least
+
+
 def test_a_silence_that_is_too_long_is_the_condition_stalled_until_there_are_lines_again() -> None:
     silent = after(1000, hear("worker-0", 995, 60, "Epoch 3/10"))
     assert silent.status.phase == "Stalled"
@@ -149,7 +169,7 @@ def test_an_operator_that_may_not_read_logs_says_so_once_with_the_fix() -> None:
     assert "`tfyard install --read-logs`" in text
     assert shown(decision.status)[0] == "Stalled=False (LogsForbidden)"
     later = after(1200, hear("worker-0", 1125, problem="forbidden"), status=decision.status)
-    assert (later.events, later.status, later.wake_after) == ((), decision.status, 150)
+    assert (later.events, later.status, later.wake_after) == ((), decision.status, 225)
     fresh = after(1300, pods=(running("worker-0", 1299), running("worker-1")), status=decision.status)
     assert fresh.status == decision.status, "that a task starts does not grant it"
     granted = after(1350, hear("worker-0", 1350, 1349, "step 9"), status=decision.status)

@@ -49,7 +49,11 @@ def prepare(asked: RunOptions) -> PreparedRun:
         pattern=settings.pattern(asked.metric),
         ports=ports,
         site=planner.Site(
-            services="none", ports=ports.take(job.tasks()), backoff=RESTART_IN_PLACE, eviction_lag=0.0
+            services="none",
+            ports=ports.take(job.tasks()),
+            backoff=RESTART_IN_PLACE,
+            eviction_lag=0.0,
+            log_interval=0.0,
         ),
         ignored=tuple(shortfalls.ignored(loaded.job)),
         is_from_config=config is not None,

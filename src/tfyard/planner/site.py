@@ -60,5 +60,7 @@ class Site(Struct, frozen=True, kw_only=True):
     eviction_lag: float = 30.0
     """Seconds until a node has surely told of a pod that it takes away itself (node pressure, a shutdown): it does
     so when the pod's containers have ended, by default within 30 s. 0: nodes tell at once."""
+    log_interval: float = 15.0
+    """Least seconds between two looks at the log of a job that may stall; 0: a look costs nothing."""
     queues_pods: bool = False
     """Whether Kueue queues the pods of a job, for clusters where it does not manage TFJobs themselves."""

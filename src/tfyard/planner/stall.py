@@ -5,7 +5,8 @@ with each start of a task that trains: until its peers are up again, a task is s
 several tasks decide, the first of those that have not finished is watched: the job cannot succeed without it.
 
 What a log says may be older than the decision. Its last line is asked for when it could show a stall, and while it
-shows one, never more often than every quarter of the time that the job allows.
+shows one, never more often than every quarter of the time that the job allows, nor than the site allows: users
+choose the first, and a second would cost a request to a kubelet each time.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from .success import has_succeeded
 
 SHARE = 4
 """Looks at a log in the time that a job allows, at most."""
+RARER = 20
+"""How many times rarer the looks of an operator are that may not read logs: it waits for an administrator."""
 LONGEST_LINE = 200
 """Letters of a line in the status of a job."""
 
@@ -59,7 +62,7 @@ def review(situation: Situation) -> StallReview:
     line, start = situation.observed.lines.get(pod.uid), _started(situation, pod)
     allowed = timedelta(seconds=policy.after)
     last = max(start, line.at) if line and line.at else start
-    due = max(last + allowed, line.seen + allowed / SHARE) if line else last + allowed
+    due = max(last + allowed, _next_look(situation, line, start, allowed))
     left = (due - situation.now).total_seconds()
     found = StallReview(
         state=_state(line, last + allowed, situation.now),
@@ -119,6 +122,14 @@ def _started(situation: Situation, pod: Pod) -> datetime:
         times += [each.running_since for each in role.running]
         times += [each.run_ended for each in role.done]
     return max(time for time in times if time)
+
+
+def _next_look(situation: Situation, line: LastLine | None, start: datetime, allowed: timedelta) -> datetime:
+    least = timedelta(seconds=situation.site.log_interval)
+    if line is None:
+        return start + least
+    rarer = RARER if line.problem == "forbidden" else 1
+    return line.seen + max(allowed / SHARE, least * rarer)
 
 
 def _state(line: LastLine | None, due: datetime, now: datetime) -> State:

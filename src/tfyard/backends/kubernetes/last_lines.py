@@ -38,6 +38,8 @@ class LastLines:
         self._known: dict[str, dict[str, LastLine]] = {}
         """Uid of a job -> uid of the pod that was looked at -> what was seen."""
         self._looks: dict[str, asyncio.Task[None]] = {}
+        self._problems: dict[str, str] = {}
+        """Uid of a job whose log cannot be read -> why, as it was logged."""
         self._slots = FairSlots(AT_ONCE)
 
     def of(self, uid: str) -> dict[str, LastLine]:
@@ -50,6 +52,7 @@ class LastLines:
 
     def forget(self, uid: str) -> None:
         self._known.pop(uid, None)
+        self._problems.pop(uid, None)
         if look := self._looks.pop(uid, None):
             look.cancel()
 
@@ -72,18 +75,27 @@ class LastLines:
         self._on_answer(key)
 
     async def _read(self, job: Job, wanted: LogLook) -> LastLine:
-        now, where = self._client.now(), f"{job.namespace}/{wanted.pod}"
+        now = self._client.now()
         try:
             async with asyncio.timeout(TIMEOUT):
-                return last_line(await self._answer(job, wanted), now)
+                line = last_line(await self._answer(job, wanted), now)
         except Forbidden as problem:
-            log.info("cannot see whether a job stalls: %s", problem)
+            self._log_once(job, wanted, str(problem))
             return LastLine(seen=now, problem="forbidden")
         except (KubeError, TimeoutError) as problem:
-            log.info("cannot read the log of pod %s: %s", where, problem or "no answer")
+            self._log_once(job, wanted, str(problem) or "no answer")
+            return LastLine(seen=now, problem="unreadable")
         except Exception:  # about this log: the next look comes, and the job goes on
-            log.exception("cannot read the log of pod %s", where)
-        return LastLine(seen=now, problem="unreadable")
+            log.exception("cannot read the log of pod %s/%s", job.namespace, wanted.pod)
+            return LastLine(seen=now, problem="unreadable")
+        self._problems.pop(job.uid, None)
+        return line
+
+    def _log_once(self, job: Job, wanted: LogLook, problem: str) -> None:
+        """Log why a log cannot be read, but not at every look: it may be so for days."""
+        if self._problems.get(job.uid) != problem:
+            log.info("cannot read the log of pod %s/%s: %s", job.namespace, wanted.pod, problem)
+        self._problems[job.uid] = problem
 
     async def _answer(self, job: Job, wanted: LogLook) -> bytes:
         """One request, as a stream: these are never repeated, and take no connection from what must be written."""
