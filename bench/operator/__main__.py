@@ -19,10 +19,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the tests' small helpers
 
@@ -34,6 +36,8 @@ from limit import bare_loop
 from operated import Figures, operated
 from scenarios import Scenario
 from tenants import TARGET, tenants
+
+from tfyard.formats.tfjob.versions import V1
 
 OURS = f"{sys.executable} -m tfyard operator --kubeconfig {{kubeconfig}} --no-leader-elect"
 OURS += " --bind 127.0.0.1:{port} --log text"
@@ -173,6 +177,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--only", type=int, choices=(1, 2, 3, 4), help="one scenario: 100x4, 1x1000, 1000x1; 4: 1000x10"
     )
+    parser.add_argument(
+        "--v1-only", action="store_true", help="serve TFJobs as v1 only, as training-operator's CRD does"
+    )
     parser.add_argument("--kubelet-first", action="store_true", help="pods start while others are created")
     parser.add_argument(
         "--ends", action="store_true", help="measure instead 1000x1 that end at the same time"
@@ -187,17 +194,19 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def scaled(scenario: Scenario, scale: float) -> Scenario:
+def scaled(scenario: Scenario, scale: float, *, v1_only: bool) -> Scenario:
     def part(number: int) -> int:
         return number if number <= 10 else max(1, round(number * scale))
 
-    return Scenario(part(scenario.jobs), part(scenario.replicas), scenario.namespaces)
+    versions = (V1,) if v1_only else scenario.versions
+    return replace(scenario, jobs=part(scenario.jobs), replicas=part(scenario.replicas), versions=versions)
 
 
 def main() -> int:
     arguments = parse()
     given = [arguments.command, *arguments.beside]
     commands = [upstream.command() if each == upstream.NAME else each for each in given]
+    sized = partial(scaled, scale=arguments.scale, v1_only=arguments.v1_only)
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     if arguments.idle:
         show_idle(commands, arguments.idle)
@@ -206,13 +215,13 @@ def main() -> int:
             waited = asyncio.run(asyncio.wait_for(tenants(command), PATIENCE))
             print(f"the other tenant's pod after {waited:.2f} s (target {TARGET:.0f} s): {command}")
     elif arguments.ends:
-        show_ends(commands, scaled(SCENARIOS[2], arguments.scale), arguments.rounds)
+        show_ends(commands, sized(SCENARIOS[2]), arguments.rounds)
     elif arguments.growth:
         for command in commands:
-            growth(command, lambda scenario: scaled(scenario, arguments.scale), arguments.rounds)
+            growth(command, sized, arguments.rounds)
     else:
         chosen = [SCENARIOS[arguments.only - 1]] if arguments.only else USUAL
-        show([measure(commands, scaled(each, arguments.scale), arguments) for each in chosen], commands)
+        show([measure(commands, sized(each), arguments) for each in chosen], commands)
     print(f"load after: {os.getloadavg()[0]:.1f}")
     return 0
 

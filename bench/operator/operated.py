@@ -16,6 +16,7 @@ from server import Counting, Counts, counts
 from tests.controller.cluster import tfjob
 from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controlplane.components import reserve_port
+from tfyard.formats.crd.documents import crds
 from tfyard.kube import Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders
 
@@ -86,8 +87,8 @@ async def final(client: Client) -> Counts:
 async def watched(command: str, scenario: Scenario) -> AsyncIterator[Watched]:
     """A started operator, with followers of pods and jobs."""
     async with AsyncExitStack() as stack:
-        own = upstream.definition() if upstream.NAME in command else None
-        plane, namespace = await stack.enter_async_context(fresh_cluster(own))
+        own = [upstream.definition()] if upstream.NAME in command else crds(scenario.versions)
+        plane, namespace = await stack.enter_async_context(fresh_cluster(*own))
         client = await stack.enter_async_context(Counting(plane.admin))
         more = [await builders.create_namespace(client, "bench") for _ in range(scenario.namespaces - 1)]
         where = "" if more else namespace

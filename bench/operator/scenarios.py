@@ -10,7 +10,8 @@ from msgspec import Struct
 from process import Measured
 
 from tests.controller.cluster import Manifest, tfjob
-from tfyard.controller import crds
+from tfyard.formats.crd.documents import crds
+from tfyard.formats.tfjob.versions import SERVED
 from tfyard.testing import ControlPlane, builders
 
 PARALLEL = 32
@@ -25,6 +26,8 @@ class Scenario(Struct, frozen=True):
     jobs: int
     replicas: int
     namespaces: int = 1
+    versions: tuple[str, ...] = SERVED
+    """The versions of TFJob that the cluster serves."""
 
     def __str__(self) -> str:
         return f"{self.jobs}x{self.replicas}" + (f" in {self.namespaces}" if self.namespaces > 1 else "")
@@ -35,13 +38,10 @@ class Scenario(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def fresh_cluster(definition: Manifest | None = None) -> AsyncIterator[tuple[ControlPlane, str]]:
-    """With the CRD of TFJobs as users have it: tfyard's, or the given one of another operator."""
+async def fresh_cluster(*definitions: Manifest) -> AsyncIterator[tuple[ControlPlane, str]]:
+    """With tfyard's CRD of TFJobs as users have it, or with these."""
     async with ControlPlane() as plane, plane.client() as client:
-        if definition is None:
-            await crds.ready(client, install=True)
-        else:
-            await builders.install_crds(client, definition)
+        await builders.install_crds(client, *(definitions or crds()))
         namespace = await builders.create_namespace(client, "bench")
         await settled(Measured(plane.apiserver.pid))
         yield plane, namespace
