@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.dev.folder import BoxFolder, ReportedState
 from tfyard.dev.processes import family, memory
 from tfyard.errors import Invalid
 from tfyard.kube import Client, Kind, KubeError, NotFound, Resource, kubeconfig, list_all, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.views.objects import NodeView
 from tfyard.views.pods import PodView
 from tfyard.views.tfjob_status import load_status
