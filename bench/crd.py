@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().with_name("operator")))
 from process import Measured
 from scenarios import UNREAD, settled
 
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.formats.crd.documents import crds
 from tfyard.kube import Client, Request, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import Cluster, Condition, Manifest, RoleStatus, Status
 from tfyard.testing import ControlPlane, builders
 from tfyard.views.tfjob_status import dump_status, load_status

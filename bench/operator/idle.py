@@ -7,8 +7,8 @@ from operated import at_work
 from scenarios import UNREAD, fresh_cluster, in_parallel, settled
 
 from tests.controller.cluster import Manifest, tfjob
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 
 WATCHED = 30.0
 """Seconds of the measurement."""

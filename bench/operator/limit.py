@@ -9,8 +9,9 @@ from scenarios import UNREAD, Scenario, fresh_cluster, in_parallel, manifests
 
 from tests.controller.cluster import Manifest
 from tfyard import formats, planner
-from tfyard.backends.kubernetes.resources import TFJOBS, Resources
+from tfyard.backends.kubernetes.resources import Resources
 from tfyard.kube import Client, Request, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import Create, Observed
 from tfyard.testing import builders
 

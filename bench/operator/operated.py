@@ -14,10 +14,10 @@ from scenarios import PREFIX, UNREAD, Scenario, fresh_cluster, in_parallel, mani
 from server import Counting, Counts, counts
 
 from tests.controller.cluster import tfjob
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controlplane.components import reserve_port
 from tfyard.formats.crd.documents import crds
 from tfyard.kube import Client, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders
 
 LAST_LINES = 20

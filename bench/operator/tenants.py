@@ -9,9 +9,9 @@ from scenarios import fresh_cluster
 
 from tests.controller.cluster import tfjob
 from tests.controller.slow_proxy import slow_proxy
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controlplane.components import reserve_port
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import builders
 
 SLOW_JOBS, REPLICAS, DELAY = 8, 100, 3.0

@@ -38,7 +38,8 @@ async def main(config: str, namespace: str, identity: str) -> None:
     leadership = Leadership(access, Candidate(identity, namespace), TERMS, lost)
     threading.Thread(target=say_after_waking, args=(leadership,), daemon=True).start()
     running = asyncio.create_task(leadership.run())
-    await leadership.acquired()
+    while not leadership.is_current():
+        await asyncio.sleep(0.01)
     say("leads")
     await running
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
 from tfyard.controller.operator import Operator, OperatorSettings
 from tfyard.kube import Client, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, ScriptedKubelet, builders, eventually
 from tfyard.testing.script import Scripts
 

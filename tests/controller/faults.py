@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.controller.cluster import Bench, install
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator, OperatorSettings
 from tfyard.kube import Access, Changed, Client, Kind, Request, Resource, Snapshot, requests, watch
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.transport import ANYTHING
 from tfyard.testing import ControlPlane, Pod, ScriptedKubelet, eventually
 from tfyard.testing.script import Scripts

@@ -24,7 +24,6 @@ class Standing:
     async def leads(self, within: float = 60.0) -> None:
         """A short lease may be lost before we look, where the machine is slow."""
         async with asyncio.timeout(within):
-            await self.leadership.acquired()
             while not self.leadership.is_current():
                 await asyncio.sleep(0.01)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import install
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
 from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.crd.documents import served_by
 from tfyard.formats.tfjob.versions import SERVED, VERSIONS
 from tfyard.kube import Client, NotFound, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = pytest.mark.cluster

@@ -7,8 +7,8 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Meddled, Stage, operator_with, stage
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import Request, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster

@@ -12,10 +12,10 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, OperatorProcess, Stage, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_process import port_of
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator
 from tfyard.kube import requests
 from tfyard.kube.lists import FIRST_PAGE, PAGE
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster

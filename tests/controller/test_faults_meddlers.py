@@ -10,9 +10,9 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, end, operator_with, stage
 from tests.controller.test_faults_strangers import blocked, stop_retrying
 from tests.controller.test_old_jobs import OLD
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller.operator import Operator, OperatorSettings
 from tfyard.kube import NotFound, Request, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX, SERVICES
 from tfyard.testing import ControlPlane, Pod, Script, eventually
 

@@ -12,11 +12,11 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_faults_strangers import blocked
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
 from tfyard.controller.operator import Operator
 from tfyard.kube import Access, KubeError, Request, requests
 from tfyard.kube.errors import ErrorStatus, build_error, from_status
+from tfyard.kube.requests import TFJOBS
 from tfyard.kube.transport import ANYTHING
 from tfyard.testing import ControlPlane, Script, eventually
 

@@ -8,9 +8,10 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.remote.asking import ask
-from tfyard.backends.kubernetes.resources import CHILDREN, TFJOBS
+from tfyard.backends.kubernetes.resources import CHILDREN
 from tfyard.controller.operator import Operator
 from tfyard.kube import Client, Resource, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, builders, eventually
 
 pytestmark = pytest.mark.cluster

@@ -7,9 +7,10 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.controller.test_gang import BY_VOLCANO, VOLCANO, install
-from tfyard.backends.kubernetes.resources import CHILDREN, OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import CHILDREN
 from tfyard.controller.informers import OURS
 from tfyard.kube import Client, Resource, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.model.names import CONTROLLER, JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.testing import ControlPlane, builders, eventually
 

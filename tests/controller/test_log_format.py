@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -26,9 +27,10 @@ def root() -> Iterator[None]:
 
 
 @pytest.fixture
-def stream(root: None) -> io.StringIO:
+def stream(root: None, monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     made = io.StringIO()
-    log_format.configure("json", stream=made)
+    monkeypatch.setattr(sys, "stderr", made)
+    log_format.configure("json")
     return made
 
 
@@ -87,20 +89,17 @@ def test_what_json_does_not_know_is_written_as_text(stream: io.StringIO) -> None
     assert line["big"] == str(2**80)
 
 
-def test_lines_below_the_level_are_not_written(root: None) -> None:
-    stream = io.StringIO()
-    log_format.configure("json", "WARNING", stream)
-    log.info("quiet")
+def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
+    log.debug("quiet")
     log.error("loud")
     assert [line["message"] for line in lines(stream)] == ["loud"]
 
 
-def test_the_text_format_is_for_people(root: None) -> None:
-    stream = io.StringIO()
-    log_format.configure("text", stream=stream)
+def test_the_text_format_is_for_people(root: None, capsys: pytest.CaptureFixture[str]) -> None:
+    log_format.configure("text")
     with log_format.for_job("ns", "mnist"):
         log.info("created pods", extra={"count": 64})
-    _, _, rest = stream.getvalue().partition(" ")
+    _, _, rest = capsys.readouterr().err.partition(" ")
     assert rest == "INFO    created pods job=ns/mnist count=64\n"
 
 

@@ -17,8 +17,8 @@ from tests.helm import CHART
 from tests.install.test_alerts import ALERTS, groups
 from tests.ports import reserved_port
 from tests.programs import program_of
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]

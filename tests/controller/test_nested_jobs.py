@@ -4,8 +4,8 @@ import pytest
 
 from tests.controller.cluster import Bench, bench, tfjob
 from tests.kube.test_decoding import DEEP, nested
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import Request, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster

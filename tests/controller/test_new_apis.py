@@ -13,11 +13,11 @@ from tests.controller.cluster import Bench, install, tfjob
 from tests.controller.test_crds import NAME, OLD_NAME, remove
 from tests.controller.test_old_jobs import OLD
 from tests.controller.test_process import lines, operator, port_of
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS
 from tfyard.controller import crds, process
 from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Client, requests
+from tfyard.kube.requests import BOTH_TFJOBS, OLD_TFJOBS
 from tfyard.model import Manifest
 from tfyard.planner import Gang
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
@@ -72,7 +72,7 @@ async def test_an_api_that_the_operator_may_not_list_does_not_stop_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(process, "LOOK_EVERY", 0.2)
-    before, options = process.Apis([*crds.JOBS], None), process.OperatorOptions(gang_scheduler="auto")
+    before, options = process.Apis([*BOTH_TFJOBS], None), process.OperatorOptions(gang_scheduler="auto")
     async with control_plane.client() as client:
         await install(client)
         await gang.install(client, gang.VOLCANO.group)
@@ -106,7 +106,7 @@ async def test_a_definition_in_use_that_begins_to_forget_ends_the_operator(
     async with control_plane.client() as client:
         await install(client)
         looking = asyncio.create_task(
-            process._find_more_apis(client, process.OperatorOptions(), process.Apis([*crds.JOBS], None), [])
+            process._find_more_apis(client, process.OperatorOptions(), process.Apis([*BOTH_TFJOBS], None), [])
         )
         try:
             await put(client, forgetful(definitions(VERSIONS)[0]))

@@ -16,13 +16,13 @@ from tests.controller.faults import operator_with
 from tests.controller.odd_objects import OddServer, oddities, replaced
 from tests.kube.answers import answering
 from tfyard.backends.kubernetes.objects import _force_obstacle
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.backends.kubernetes.setup_events import SetupEvents
 from tfyard.controller.leader_election import LeaseApi
 from tfyard.controller.lease import DEFAULT_TIMING, LONGEST_PROMISE, Candidate, Observation
 from tfyard.controller.operator import Operator
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Access, Client, Undecodable
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.model import API_VERSION, Delete, Job, Pod, Task, Wait
 from tfyard.planner import Gang, Site
 from tfyard.testing import eventually

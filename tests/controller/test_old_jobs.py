@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import bench, tfjob
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.kube import Resource, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster

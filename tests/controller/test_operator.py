@@ -9,10 +9,10 @@ import pytest
 
 from tests.controller.cluster import bench, tfjob
 from tests.controller.test_writes import writes
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS
 from tfyard.controller.config import site
 from tfyard.formats import controllerconfig
 from tfyard.kube import requests
+from tfyard.kube.requests import OLD_TFJOBS
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 from tfyard.testing import ControlPlane, Script, eventually
 

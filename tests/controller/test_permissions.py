@@ -16,11 +16,12 @@ from tests.controller.cluster import install, tfjob
 from tests.controller.faults import OperatorProcess
 from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
-from tfyard.backends.kubernetes.resources import CHILDREN, OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import CHILDREN
 from tfyard.controller.health import PermissionCheck
 from tfyard.install import manifests, permissions
 from tfyard.install.settings import NAME, Settings
 from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.model import Manifest
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
 

@@ -15,8 +15,8 @@ import pytest
 from tests.controller.cluster import install, tfjob
 from tests.controller.prometheus import parse
 from tests.controller.test_leader_election import hold_absurdly
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
 
 pytestmark = pytest.mark.cluster

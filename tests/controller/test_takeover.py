@@ -7,8 +7,8 @@ import pytest
 
 from tests.controller.cluster import Manifest, tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import names
 from tfyard.testing import ControlPlane, builders, eventually
 

@@ -8,9 +8,9 @@ import pytest
 from tests.controller.cluster import install, tfjob
 from tests.controller.faults import operator_with
 from tests.controller.slow_proxy import slow_proxy
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
 from tfyard.kube import Client, kubeconfig, requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = pytest.mark.cluster

@@ -7,10 +7,10 @@ import pytest
 
 from tests.controller.cluster import bench, tfjob
 from tests.kube.test_decoding import DEEP, nested
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.views import StoredJob
 from tfyard.controller.job_reading import read
 from tfyard.kube import requests
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import ControlPlane, Script, eventually
 
 POLICY = {

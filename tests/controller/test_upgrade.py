@@ -17,9 +17,9 @@ from tests.controller.faults import OperatorProcess, Stage, stage
 from tests.controller.test_faults_leadership import stands_by, taken_over
 from tests.controller.test_old_jobs import CONTAINER, OLD
 from tests.last_release import known_to
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.formats.crd.status import missing_memory
 from tfyard.kube import Client, Resource, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = pytest.mark.cluster

@@ -19,10 +19,10 @@ from tfyard.dev.outside import Outside
 from tfyard.dev.pod_proxy import PodProxy
 from tfyard.dev.processes import family
 from tfyard.dev.service_relay import ENDPOINT_SLICES, ServiceRelay
-from tfyard.dev.services import SERVICE_NAME
 from tfyard.kube import Client, kubeconfig, requests
 from tfyard.node.network import BoxNetwork, BridgedNetwork
 from tfyard.node.processes import Processes
+from tfyard.views.objects import SERVICE_NAME
 
 FETCH = """
 import sys, urllib.request

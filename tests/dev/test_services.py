@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from tfyard.dev.services import RelayedService, SliceView, by_service, names, routes
+from tfyard.dev.services import RelayedService, by_service, names, routes
 from tfyard.node.hosts import Name
+from tfyard.views.objects import Slice
 
 
 def service(name: str, cluster_ip: str, *ports: dict[str, Any], **spec: Any) -> RelayedService:
@@ -14,11 +15,11 @@ def service(name: str, cluster_ip: str, *ports: dict[str, Any], **spec: Any) -> 
     return msgspec.convert(body, RelayedService)
 
 
-def endpoints(of: str, *each: dict[str, Any], kind: str = "IPv4", ports: Any = None) -> SliceView:
+def endpoints(of: str, *each: dict[str, Any], kind: str = "IPv4", ports: Any = None) -> Slice:
     labels = {"kubernetes.io/service-name": of}
     metadata = {"name": f"{of}-x", "namespace": "ml", "resourceVersion": "1", "labels": labels}
     body = {"metadata": metadata, "addressType": kind, "endpoints": list(each), "ports": ports}
-    return msgspec.convert(body, SliceView)
+    return msgspec.convert(body, Slice)
 
 
 READY = {"addresses": ["10.244.0.2"], "conditions": {"ready": True}, "hostname": "w-0"}

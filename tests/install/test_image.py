@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.running import ROOT
 from tests.dockerfile import build, environment, instructions
-from tfyard.install.manifests import USER
+from tfyard.model.restricted import USER
 from tfyard.node import linux_namespaces
 
 

@@ -1,5 +1,4 @@
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -7,14 +6,15 @@ import pytest
 from tfyard.formats.crd.documents import crds
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import doctor
+from tfyard.views.objects import Lease, NodeView, Quota, Slice, StorageClass
 from tfyard.views.pods import PodDetails
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
-def node(gpus: str, ready: str = "True") -> dict[str, Any]:
+def node(gpus: str, ready: str = "True") -> NodeView:
     status = {"conditions": [{"type": "Ready", "status": ready}], "allocatable": {"nvidia.com/gpu": gpus}}
-    return {"metadata": {"name": "n"}, "status": status}
+    return msgspec.convert({"metadata": {"name": "n"}, "status": status}, NodeView)
 
 
 def pod(job: str, gpus: int) -> PodDetails:
@@ -23,9 +23,9 @@ def pod(job: str, gpus: int) -> PodDetails:
     return msgspec.convert({"metadata": meta, "spec": {"containers": [container]}}, PodDetails)
 
 
-def lease(renewed: str, holder: str = "operator-1") -> dict[str, Any]:
+def lease(renewed: str, holder: str = "operator-1") -> Lease:
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 10, "renewTime": renewed}
-    return {"metadata": {"namespace": "tfyard"}, "spec": spec}
+    return msgspec.convert({"metadata": {"namespace": "tfyard"}, "spec": spec}, Lease)
 
 
 @pytest.mark.parametrize(("minor", "level"), [("36", "ok"), ("30+", "ok"), ("29", "wrong")])
@@ -55,7 +55,7 @@ def test_a_leader_that_no_longer_renews_does_not_run() -> None:
     left = lease("2026-11-01T11:59:57.000000Z")  # by an operator that was in another namespace
     assert doctor.lease([left, lease("2026-11-16T11:59:57.000000Z")], NOW).level == "ok"
     foreign = {"metadata": {"namespace": "ml"}, "spec": {"holderIdentity": "somebody"}}
-    assert doctor.lease([foreign], NOW).level == "wrong"
+    assert doctor.lease([msgspec.convert(foreign, Lease)], NOW).level == "wrong"
 
 
 def test_gpus_are_listed_with_the_jobs_that_hold_them() -> None:
@@ -64,7 +64,7 @@ def test_gpus_are_listed_with_the_jobs_that_hold_them() -> None:
     )
     assert finding.text == "12 on the nodes, 9 in use, 3 free: ml/mnist 8, ml/bert 1"
     assert doctor.gpus([node("2")], [pod("mnist", 2)]).level == "warning"
-    assert "may not be seen" in doctor.gpus([node("2")], None).text
+    assert "you may not list pods" in doctor.gpus([node("2")], None).text
     assert "no node offers GPUs" in doctor.gpus([], []).text
 
 
@@ -74,8 +74,9 @@ def test_nodes_that_are_not_ready_count() -> None:
 
 
 def test_storage_needs_a_default_class() -> None:
-    fast = {"metadata": {"name": "fast"}}
-    chosen = {"metadata": {"name": "disk", "annotations": {doctor.DEFAULT_CLASS: "true"}}}
+    is_default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    fast = msgspec.convert({"metadata": {"name": "fast"}}, StorageClass)
+    chosen = msgspec.convert({"metadata": {"name": "disk", "annotations": is_default}}, StorageClass)
     assert doctor.storage([fast, chosen]).text == "classes: fast, disk; default disk"
     assert [doctor.storage(listed).level for listed in ([fast], [])] == ["warning", "warning"]
 
@@ -84,7 +85,7 @@ def test_dns_without_endpoints_is_a_warning() -> None:
     endpoints = [{"conditions": {"ready": True}}, {"conditions": {"ready": False}}]
     for name in ("kube-dns", "dns-default"):
         metadata = {"labels": {"kubernetes.io/service-name": name}}
-        finding = doctor.dns([{"metadata": metadata, "endpoints": endpoints}])
+        finding = doctor.dns([msgspec.convert({"metadata": metadata, "endpoints": endpoints}, Slice)])
         assert finding.text == f"{name} has 1 endpoint"
     assert doctor.dns([]).level == "warning"
 
@@ -94,7 +95,7 @@ def test_a_quota_that_is_nearly_used_up_is_a_warning() -> None:
         "hard": {"requests.nvidia.com/gpu": "8", "pods": "100"},
         "used": {"requests.nvidia.com/gpu": "8"},
     }
-    (finding,) = doctor.quotas([{"metadata": {"name": "gpus"}, "status": status}])
+    (finding,) = doctor.quotas([msgspec.convert({"metadata": {"name": "gpus"}, "status": status}, Quota)])
     assert (finding.level, finding.text) == ("warning", "gpus: requests.nvidia.com/gpu 8/8, pods 0/100")
     assert "requests.nvidia.com/gpu" in finding.fix
 

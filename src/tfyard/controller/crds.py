@@ -10,12 +10,12 @@ import time
 from typing import Any
 
 from tfyard import kube
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.errors import TfyardError
 from tfyard.formats.crd.documents import crds, served_by
 from tfyard.formats.crd.status import missing_memory
 from tfyard.formats.tfjob.versions import SERVED
 from tfyard.kube import requests
+from tfyard.kube.requests import BOTH_TFJOBS, TFJOBS
 from tfyard.model import Manifest
 
 log = logging.getLogger(__name__)
@@ -25,8 +25,6 @@ LOGIN_TIMEOUT, RETRY = 30.0, 1.0
 """Seconds. A restarting apiserver rejects all credentials, and a pod may be older than its ServiceAccount."""
 PUBLICATION_TIMEOUT = 20.0
 """Seconds. The CRDs are often created together with the operator, and servers publish them a moment later."""
-JOBS = (TFJOBS, OLD_TFJOBS)
-"""Resources of jobs that are watched, where the cluster has them."""
 REMEDY = (
     "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
 )
@@ -66,7 +64,7 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
         installed = await _install(client)
         async with asyncio.timeout(ESTABLISH_TIMEOUT):
             await _published(client, installed)
-    usable = [resource for resource in JOBS if await _is_usable(client, resource)]
+    usable = [resource for resource in BOTH_TFJOBS if await _is_usable(client, resource)]
     if TFJOBS not in usable:
         raise CrdNotPublished(f"this cluster has no TFJobs; run {REMEDY}")
     return usable
@@ -74,7 +72,7 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
 
 async def _install(client: kube.Client) -> list[kube.Resource]:
     """Install the CRDs, with every version that the cluster serves already: jobs and manifests may use it."""
-    resources = {f"{resource.plural}.{resource.group}": resource for resource in JOBS}
+    resources = {f"{resource.plural}.{resource.group}": resource for resource in BOTH_TFJOBS}
     served = {*SERVED, *[version for name in resources for version in await _served(client, name)]}
     definitions = {definition["metadata"]["name"]: definition for definition in crds(served)}
     for name, definition in definitions.items():

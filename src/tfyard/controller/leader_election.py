@@ -2,7 +2,6 @@
 
     leadership = Leadership(access, Candidate(new_identity(), namespace))
     running = asyncio.create_task(leadership.run())
-    await leadership.acquired()
     ...                              # before every write: leadership.is_current()
     leadership.release()             # after the last write; then `await running`
 
@@ -153,7 +152,7 @@ class Leadership:
         self._renewed, self._began = 0.0, clock()
         self._others = Observation()
         self._attempts = Attempts(candidate, timing.renew_deadline)
-        self._leading, self._ending = asyncio.Event(), asyncio.Event()
+        self._ending = asyncio.Event()
         self._logged_absence = False
         self._identity = {"identity": candidate.identity}
 
@@ -165,10 +164,6 @@ class Leadership:
         """Seconds since a live leader was last seen, this operator or another: a leader keeps changing its
         lease."""
         return 0.0 if self.is_current() else clock() - max(self._others.since, self._renewed, self._began)
-
-    async def acquired(self) -> None:
-        """Returns when this operator becomes the leader."""
-        await self._leading.wait()
 
     @property
     def term(self) -> int:
@@ -192,7 +187,6 @@ class Leadership:
                     await self._attempts.run(partial(self._give_away, lease), self.timing.attempt_timeout)
             finally:
                 self._held = None
-                self._leading.clear()
 
     async def _acquire(self, lease: LeaseApi) -> None:
         while not self._ending.is_set():
@@ -219,7 +213,6 @@ class Leadership:
         elif self._others.free_in(sent, self.timing.lease_duration) > 0:
             return
         self._hold(await lease.claim(stored), sent)
-        self._leading.set()
         log.info("became leader", extra={**self._identity, "term": self.term})
 
     async def _keep_renewing(self, lease: LeaseApi) -> None:
@@ -263,7 +256,6 @@ class Leadership:
 
     def _lose(self, reason: str) -> None:
         self._held = None
-        self._leading.clear()
         log.warning("lost leadership: %s", reason, extra=self._identity)
         if self._on_lost is not None:
             self._on_lost(reason)

@@ -9,12 +9,11 @@ knows no TFJob, can be found by the job's name.
 """
 
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import msgspec
 
@@ -37,13 +36,13 @@ def for_job(namespace: str, name: str) -> Iterator[None]:
         _JOB.reset(token)
 
 
-def configure(format: Format = "json", level: str = "INFO", stream: TextIO | None = None) -> None:
+def configure(format: Format = "json") -> None:
     """Set the format of all lines of this process, those of libraries included."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:

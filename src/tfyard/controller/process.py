@@ -19,6 +19,7 @@ from tfyard.formats.controllerconfig import OperatorConfig
 from tfyard.install import permissions
 from tfyard.kube import requests
 from tfyard.kube.bind import Bind
+from tfyard.kube.requests import BOTH_TFJOBS
 from tfyard.model.names import OPERATOR_PORT
 from tfyard.model.permission import Permission
 from tfyard.planner.gang import API_VERSIONS
@@ -97,7 +98,7 @@ async def _find_more_apis(
     drops what a status must remember or because a permission is missing, the operator goes on without it. A CRD in
     use that drops it ends the operator: finished tasks would run again. `unserved` is kept up to date: the jobs in
     use whose CRD is gone."""
-    absent = {f"{each.group}/{each.version}" for each in crds.JOBS if each not in apis.jobs}
+    absent = {f"{each.group}/{each.version}" for each in BOTH_TFJOBS if each not in apis.jobs}
     if options.gang_scheduler == "auto" and apis.gang is None:
         absent |= {*API_VERSIONS.values()}
     in_use = [f"{each.group}/{each.version}" for each in apis.jobs]

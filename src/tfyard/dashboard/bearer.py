@@ -18,6 +18,7 @@ from tfyard.errors import NoSuchJob, Usage
 from tfyard.kube import Access, ClusterEntry, Forbidden, NotFound, Unauthorized, User
 from tfyard.kube.sync import SyncClient
 from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.names import DNS_LABEL
 from tfyard.remote.installing.doctor import WHO_AM_I
 from tfyard.sdk import finding
 from tfyard.sdk.finding import Search
@@ -27,7 +28,6 @@ from tfyard.sdk.place import Place
 ALL = "*"
 """Stands for all namespaces, for those who may list the jobs of all."""
 MOST_NAMESPACES, LONGEST_TOKEN = 10, 16_384
-NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):[^:]+")
 ANONYMOUS = "system:anonymous"
@@ -85,7 +85,7 @@ def namespaces(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.replace(",", " ").split()))
     if ALL in names:
         return (ALL,)
-    problems = [name for name in names if not NAMESPACE.fullmatch(name)]
+    problems = [name for name in names if not DNS_LABEL.fullmatch(name)]
     if problems:
         raise Usage(f"{', '.join(problems)}: no name of a namespace; `{ALL}` means all namespaces")
     if len(names) > MOST_NAMESPACES:

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from tfyard.dev import services
 from tfyard.dev.connections import Listener, Stream, join
-from tfyard.dev.services import Address, Key, RelayedService, Route, SliceView
+from tfyard.dev.services import Address, Key, RelayedService, Route, key_of
 from tfyard.kube import (
     Changed,
     Client,
@@ -25,6 +25,7 @@ from tfyard.kube import (
     watch,
 )
 from tfyard.node.hosts import HostsFiles
+from tfyard.views.objects import Slice
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ BURST = 0.05
 """Seconds in which changes are collected: a job of a thousand tasks must not rewrite each file a thousand times.
 If rewriting takes long, it may take a tenth of the time."""
 
-V = TypeVar("V", RelayedService, SliceView)
+V = TypeVar("V", RelayedService, Slice)
 
 
 class ServiceRelay:
@@ -43,7 +44,7 @@ class ServiceRelay:
     def __init__(self, client: Client, hosts: HostsFiles) -> None:
         self._client, self._hosts = client, hosts
         self._services: dict[Key, RelayedService] = {}
-        self._slices: dict[Key, SliceView] = {}
+        self._slices: dict[Key, Slice] = {}
         self._routes: dict[Address, Route] = {}
         self._listeners: dict[Address, Listener] = {}
         self._stopped: list[Listener] = []
@@ -55,7 +56,7 @@ class ServiceRelay:
         self._group = await asyncio.TaskGroup().__aenter__()
         self._tasks = [
             self._group.create_task(self._watch(requests.SERVICES, RelayedService, self._services)),
-            self._group.create_task(self._watch(ENDPOINT_SLICES, SliceView, self._slices)),
+            self._group.create_task(self._watch(ENDPOINT_SLICES, Slice, self._slices)),
             self._group.create_task(self._keep_serving()),
         ]
         try:
@@ -81,12 +82,12 @@ class ServiceRelay:
             match change:
                 case Snapshot(items):
                     known.clear()
-                    known.update((item.key, item) for item in items)
+                    known.update((key_of(item), item) for item in items)
                     self._unlisted.discard(resource.plural)
                 case Changed(item):
-                    known[item.key] = item
+                    known[key_of(item)] = item
                 case Removed(item):
-                    known.pop(item.key, None)
+                    known.pop(key_of(item), None)
             self._change.set()
 
     async def _keep_serving(self) -> None:
@@ -102,7 +103,7 @@ class ServiceRelay:
                 took = time.monotonic() - started
 
     async def _serve(self) -> None:
-        known = sorted(self._services.values(), key=lambda service: service.key)
+        known = sorted(self._services.values(), key=key_of)
         slices = services.by_service(self._slices.values())
         self._routes = services.routes(known, slices)
         self._hosts.set_names(services.names(known, slices))

@@ -1,24 +1,18 @@
 """Routes and names of Services: which address leads to which pods, and by which names. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from tfyard.node.hosts import Name
+from tfyard.views.objects import Endpoint, Slice
+from tfyard.views.pods import Object
 
-SERVICE_NAME = "kubernetes.io/service-name"
 HEADLESS = "None"
 
 Key = tuple[str, str]
 """(namespace, name)."""
 Address = tuple[str, int]
-
-
-class ServiceMeta(Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    resource_version: str
-    labels: dict[str, str] = {}
 
 
 class RelayedPort(Struct, frozen=True):
@@ -33,55 +27,12 @@ class RelayedSpec(Struct, frozen=True, rename="camel"):
     session_affinity: str = ""
 
 
-class RelayedService(Struct, frozen=True):
-    metadata: ServiceMeta
-    spec: RelayedSpec
-
-    @property
-    def key(self) -> Key:
-        return self.metadata.namespace, self.metadata.name
+class RelayedService(Object, frozen=True):
+    spec: RelayedSpec = RelayedSpec()
 
 
-class Conditions(Struct, frozen=True):
-    ready: bool | None = None
-
-
-class SliceEndpoint(Struct, frozen=True):
-    addresses: list[str]
-    conditions: Conditions = Conditions()
-    hostname: str | None = None
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the endpoint is ready; unknown means ready, and `publishNotReadyAddresses` makes all ready."""
-        return self.conditions.ready is not False
-
-
-class EndpointPort(Struct, frozen=True):
-    port: int | None = None
-    name: str | None = None
-    protocol: str | None = None
-
-
-class SliceView(Struct, frozen=True, rename="camel"):
-    """An EndpointSlice; large Services have several."""
-
-    metadata: ServiceMeta
-    address_type: str
-    endpoints: list[SliceEndpoint] | None = None
-    ports: list[EndpointPort] | None = None
-
-    @property
-    def key(self) -> Key:
-        return self.metadata.namespace, self.metadata.name
-
-    @property
-    def service(self) -> Key:
-        return self.metadata.namespace, self.metadata.labels.get(SERVICE_NAME, "")
-
-    @property
-    def ready(self) -> list[SliceEndpoint]:
-        return [endpoint for endpoint in self.endpoints or [] if endpoint.is_ready]
+def key_of(each: Object) -> Key:
+    return each.metadata.namespace, each.name
 
 
 class Route(Struct, frozen=True):
@@ -92,14 +43,14 @@ class Route(Struct, frozen=True):
     """Whether each client stays with its pod (`sessionAffinity: ClientIP`)."""
 
 
-Slices = Mapping[Key, list[SliceView]]
+Slices = Mapping[Key, list[Slice]]
 
 
-def by_service(slices: Iterable[SliceView]) -> Slices:
-    grouped: dict[Key, list[SliceView]] = {}
+def by_service(slices: Iterable[Slice]) -> Slices:
+    grouped: dict[Key, list[Slice]] = {}
     for each in slices:
         if each.address_type == "IPv4":
-            grouped.setdefault(each.service, []).append(each)
+            grouped.setdefault((each.metadata.namespace, each.service), []).append(each)
     return grouped
 
 
@@ -110,14 +61,14 @@ def routes(services: Iterable[RelayedService], slices: Slices) -> dict[Address, 
         if not _has_cluster_ip(service):
             continue
         for port in service.spec.ports:
-            targets = tuple(_targets(port, slices.get(service.key, [])))
+            targets = tuple(_targets(port, slices.get(key_of(service), [])))
             if targets and port.protocol == "TCP":
                 is_sticky = service.spec.session_affinity == "ClientIP"
                 by_address[service.spec.cluster_ip, port.port] = Route(targets, is_sticky)
     return by_address
 
 
-def _targets(port: RelayedPort, slices: list[SliceView]) -> Iterable[Address]:
+def _targets(port: RelayedPort, slices: list[Slice]) -> Iterable[Address]:
     for each in slices:
         numbers = [other.port for other in each.ports or [] if (other.name or "") == port.name]
         for number in filter(None, numbers):
@@ -131,11 +82,11 @@ def names(services: Iterable[RelayedService], slices: Slices) -> list[Name]:
         if _has_cluster_ip(service):
             known.append(_name(service.metadata.name, service, [service.spec.cluster_ip]))
         elif service.spec.cluster_ip == HEADLESS:
-            known += _headless(service, slices.get(service.key, []))
+            known += _headless(service, slices.get(key_of(service), []))
     return known
 
 
-def _headless(service: RelayedService, slices: list[SliceView]) -> list[Name]:
+def _headless(service: RelayedService, slices: list[Slice]) -> list[Name]:
     """Names of a headless Service; pods with a hostname also have names below that of their Service."""
     ready = [endpoint for each in slices for endpoint in each.ready]
     every = [_name(service.metadata.name, service, _addresses(ready))] if ready else []
@@ -144,11 +95,11 @@ def _headless(service: RelayedService, slices: list[SliceView]) -> list[Name]:
     return [*every, *names]
 
 
-def _name(name: str, service: RelayedService, addresses: list[str]) -> Name:
+def _name(name: str, service: RelayedService, addresses: Sequence[str]) -> Name:
     return Name(name, service.metadata.namespace, tuple(addresses))
 
 
-def _addresses(endpoints: list[SliceEndpoint]) -> list[str]:
+def _addresses(endpoints: list[Endpoint]) -> list[str]:
     return sorted({address for endpoint in endpoints for address in endpoint.addresses})
 
 

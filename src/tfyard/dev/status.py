@@ -9,11 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.dev.folder import BoxFolder, ReportedState
 from tfyard.dev.processes import family, memory
 from tfyard.errors import Invalid
 from tfyard.kube import Client, Kind, KubeError, NotFound, Resource, kubeconfig, list_all, requests
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
+from tfyard.views.objects import NodeView
 from tfyard.views.pods import PodView
 from tfyard.views.tfjob_status import load_status
 
@@ -131,11 +132,15 @@ def cluster(folder: BoxFolder) -> dict[str, Any]:
 
 async def _objects(client: Client) -> dict[str, Any]:
     async with asyncio.timeout(ANSWER_TIMEOUT), client:
-        nodes, *jobs = [await _list(client, each) for each in (requests.NODES, TFJOBS, OLD_TFJOBS)]
+        jobs = [await _list(client, each) for each in (TFJOBS, OLD_TFJOBS)]
+        nodes = await list_all(client, Kind(NodeView), requests.NODES.path())
         pods = await list_all(client, Kind(PodView), requests.PODS.path(), {})
     phases = [pod.status.phase for pod in pods.items]
     return {
-        "nodes": [_node(node) for node in nodes],
+        "nodes": [
+            NodeReport(name=each.name, ready=each.is_ready, allocatable=each.status.allocatable)
+            for each in nodes.items
+        ],
         "pods": {phase: phases.count(phase) for phase in sorted(set(phases))},
         "jobs": [_job(job) for of_group in jobs for job in of_group],
     }
@@ -146,12 +151,6 @@ async def _list(client: Client, resource: Resource) -> list[Any]:
         return list((await client.send(requests.get(resource.path())))["items"])
     except NotFound:  # no CRD of TFJob: --no-operator
         return []
-
-
-def _node(node: dict[str, Any]) -> NodeReport:
-    status = node["status"]
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
-    return NodeReport(name=node["metadata"]["name"], ready=ready, allocatable=status.get("allocatable") or {})
 
 
 def _job(job: dict[str, Any]) -> JobReport:

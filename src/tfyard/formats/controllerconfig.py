@@ -4,7 +4,6 @@ The old operator read it with Go's JSON decoder, which ignores the letter case o
 still work. A misspelt field, which the old operator ignored silently, is a problem here.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -12,14 +11,13 @@ from msgspec import Meta, Struct
 
 from tfyard.errors import Invalid
 from tfyard.model import Dialect, Problem
+from tfyard.model.names import DNS_LABEL
 
 from .declarations.reading import Notes, Path, read
 from .declarations.structs import fields, type_of
 from .yaml import source
 
 T = TypeVar("T")
-
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class DriverVolume(Struct, frozen=True, rename="camel"):
@@ -145,7 +143,7 @@ def _below(data: Any, step: str | int) -> Any:
 
 def _check(config: OperatorConfig, folded: Any, notes: Notes) -> None:
     domain = config.cluster_domain
-    if domain and not all(_DNS_LABEL.fullmatch(part) for part in domain.split(".")):
+    if domain and not all(DNS_LABEL.fullmatch(part) for part in domain.split(".")):
         fix = f"write {domain.strip('.')}" if domain != domain.strip(".") else "for example cluster.local"
         notes.error(("clusterDomain",), "must be a DNS domain", fix, domain)
     for resource in config.accelerators:
@@ -169,7 +167,7 @@ def _volume_problems(volumes: Iterator[tuple[Path, DriverVolume]]) -> Iterator[P
     names: set[str] = set()
     targets: set[str] = set()
     for at, volume in volumes:
-        if not _DNS_LABEL.fullmatch(volume.name):
+        if not DNS_LABEL.fullmatch(volume.name):
             fix = "use lower-case letters, digits and '-'"
             yield Problem((*at, "name"), "must be a DNS label", fix, volume.name)
         if volume.name in names:

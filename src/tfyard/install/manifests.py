@@ -4,15 +4,13 @@ import hashlib
 from typing import Any, Final
 
 from tfyard.formats.crd.documents import crds
-from tfyard.model import Manifest
+from tfyard.model import Manifest, restricted
 from tfyard.model.names import CONFIG_HASH, OPERATOR_PORT
 
 from . import roles
 from .clouds import CONFIGS
 from .settings import CONFIG_KEY, CONFIG_NAME, LABELS, NAME, Settings
 
-USER: Final = 65532
-"""uid and gid of the operator, as in distroless images: not root, and no user of a node."""
 CONFIG_FOLDER: Final = "/etc/config"
 TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS: Final = 3607
@@ -112,12 +110,7 @@ def _pod(settings: Settings) -> Manifest:
     pod: Manifest = {
         "serviceAccountName": NAME,
         "automountServiceAccountToken": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": restricted.POD,
         "containers": [_container(settings)],
         "volumes": _volumes(settings),
     }
@@ -136,11 +129,7 @@ def _container(settings: Settings) -> Manifest:
         "readinessProbe": _probe("/readyz", period=10, failures=3),
         "startupProbe": _probe("/healthz", period=2, failures=30),
         "resources": RESOURCES,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": {**restricted.CONTAINER, "readOnlyRootFilesystem": True},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [*config, {"name": "token", "mountPath": TOKEN_FOLDER, "readOnly": True}],
     }

@@ -1,10 +1,11 @@
-"""Decoders for one caller's view of one kind of object, built once.
+"""Decoders for one caller's view of one kind of object, each built when it is first used.
 
 A view is a msgspec Struct with only the fields that its owner reads; others are skipped and never become Python
 objects. It must accept every object that the server may hold: fields that users write stay `msgspec.Raw`.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -96,10 +97,21 @@ class Kind(Generic[T]):
         self, view: type[T], keep: Callable[[T], T] = lambda view: view, salvage: Salvage[T] = skip
     ) -> None:
         self.keep, self.salvage = keep, salvage
-        of: Any = view
+        self._view: Any = view
+
+    # Each decoder takes a while to build, and most callers need only one.
+
+    @cached_property
+    def one(self) -> msgspec.json.Decoder[T]:
+        return msgspec.json.Decoder(self._view)
+
+    @cached_property
+    def page(self) -> msgspec.json.Decoder[ListPage[T]]:
+        page: Any = ListPage
+        return msgspec.json.Decoder(page[self._view])
+
+    @cached_property
+    def event(self) -> msgspec.json.Decoder[Added[T] | Modified[T] | Deleted[T] | Bookmark | Trouble]:
+        of: Any = self._view
         events: Any = Added[of] | Modified[of] | Deleted[of] | Bookmark | Trouble
-        self.one: msgspec.json.Decoder[T] = msgspec.json.Decoder(of)
-        self.page: msgspec.json.Decoder[ListPage[T]] = msgspec.json.Decoder(ListPage[of])
-        self.event: msgspec.json.Decoder[Added[T] | Modified[T] | Deleted[T] | Bookmark | Trouble] = (
-            msgspec.json.Decoder(events)
-        )
+        return msgspec.json.Decoder(events)

@@ -51,6 +51,7 @@ CLUSTER_ROLE_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=F
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
+BOTH_TFJOBS = (TFJOBS, OLD_TFJOBS)
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads")
 """Workloads of Kueue: one for each job that it queues."""
 QUEUE_VISIBILITY = Resource("visibility.kueue.x-k8s.io", "v1beta1", "localqueues")

@@ -46,6 +46,11 @@ def pages(client: SyncClient, path: str, query: Query | None = None) -> list[byt
         return _pages(client, path, dict(query or {}))
 
 
+def list_all(client: SyncClient, kind: Kind[T], path: str, query: Query | None = None) -> list[T]:
+    """A whole collection at one moment."""
+    return _list(client, kind, path, query)[1]
+
+
 def watch(
     client: SyncClient,
     kind: Kind[T],

@@ -26,6 +26,8 @@ from tfyard.kubelet.processes import folder_name
 from tfyard.kubelet.sources import CLAIMS, VOLUMES
 from tfyard.model.names import PROVISIONER
 from tfyard.node import volumes
+from tfyard.views.objects import Claim, ClaimStatus
+from tfyard.views.pods import Object
 
 DEFAULT_CLASS = "tfyard-local"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -36,28 +38,7 @@ NO_DEVICES = "this node has no block devices: ask for volumeMode: Filesystem"
 log = logging.getLogger(__name__)
 
 
-class ClaimMeta(Struct, frozen=True, rename="camel"):
-    name: str
-    uid: str
-    resource_version: str
-    namespace: str = ""
-    annotations: dict[str, str] = {}
-    deletion_timestamp: str | None = None
-
-
-class PersistentVolumeClaimSpec(Struct, frozen=True, rename="camel"):
-    access_modes: list[str] = []
-    resources: dict[str, Any] = {}
-    storage_class_name: str | None = None
-    volume_name: str = ""
-    volume_mode: str = "Filesystem"
-    selector: dict[str, Any] | None = None
-
-
-class PersistentVolumeClaim(Struct, frozen=True):
-    metadata: ClaimMeta
-    spec: PersistentVolumeClaimSpec
-
+class PersistentVolumeClaim(Claim, frozen=True):
     @property
     def storage_class(self) -> str:
         """Storage class, also by the annotation of old manifests."""
@@ -76,14 +57,9 @@ class VolumeSpec(Struct, frozen=True, rename="camel"):
     persistent_volume_reclaim_policy: str = ""
 
 
-class VolumeStatus(Struct, frozen=True):
-    phase: str = ""
-
-
-class Volume(Struct, frozen=True):
-    metadata: ClaimMeta
-    spec: VolumeSpec
-    status: VolumeStatus = VolumeStatus()
+class Volume(Object, frozen=True):
+    spec: VolumeSpec = VolumeSpec()
+    status: ClaimStatus = ClaimStatus()
 
     @property
     def is_left(self) -> bool:
@@ -214,7 +190,7 @@ def storage_class() -> dict[str, Any]:
 def volume_for(claim: PersistentVolumeClaim, directory: Path) -> dict[str, Any]:
     meta = claim.metadata
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": meta.uid}
-    size = (claim.spec.resources.get("requests") or {}).get("storage", "1Gi")
+    size = claim.spec.resources.requests.get("storage", "1Gi")
     return {
         "metadata": {"name": f"pvc-{meta.uid}", "annotations": {PROVISIONED_BY: PROVISIONER}},
         "spec": {

@@ -42,8 +42,6 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     notebook: RunNotebook | None = None
     ignored: tuple[str, ...] = ()
     """Settings of the job that a single machine does not support."""
-    is_from_workloads: bool = False
-    """The file has no job but Kubernetes' own workloads; `changes` says what is different from them."""
     is_from_config: bool = False
     """The file is a config with resources."""
     notes: tuple[str, ...] = ()

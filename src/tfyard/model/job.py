@@ -1,6 +1,6 @@
 """A job as its user describes it, independent of the file format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -178,10 +178,15 @@ def owner_key(api_version: str, kind: str, namespace: str, name: str, uid: str) 
     return f"{namespace}/{kind}.{api_version.partition('/')[0]}/{name}/{uid}"
 
 
+def training_position(containers: Sequence[Manifest]) -> int:
+    """Position of the container that trains: the one named `tensorflow`, or else the first."""
+    return next((i for i, each in enumerate(containers) if each.get("name") == TENSORFLOW_CONTAINER), 0)
+
+
 def tensorflow_container(template: Manifest) -> Manifest:
-    """The container that trains: the one named `tensorflow`, or else the first."""
+    """The container that trains."""
     containers: list[Manifest] = (template.get("spec") or {}).get("containers") or [{}]
-    return next((c for c in containers if c.get("name") == TENSORFLOW_CONTAINER), containers[0])
+    return containers[training_position(containers)]
 
 
 def preparations(template: Manifest) -> list[str]:

@@ -15,6 +15,8 @@ LATEST: Final = "@latest"
 OPERATOR_NAME: Final = "training.kubeflow.org/operator-name"
 JOB_NAME: Final = "training.kubeflow.org/job-name"
 REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
+ROLE_LABELS: Final = {role.lower(): role for role in ROLES}
+"""Value of the label REPLICA_TYPE -> the role."""
 REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 JOB_ROLE: Final = "training.kubeflow.org/job-role"
 CONTROLLER: Final = "tfjob-controller"
@@ -76,6 +78,12 @@ CONFIG_HASH: Final = "tfyard.dev/config-hash"
 PROVISIONER: Final = "tfyard.dev/local"
 """Provisioner of the claims in the cluster of `tfyard dev`."""
 
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation in which `kubectl apply` keeps the manifest that it was given."""
+GPU: Final = "nvidia.com/gpu"
+OLD_GPU: Final = "alpha.kubernetes.io/nvidia-gpu"
+"""Resource names of GPUs, today and in 2017."""
+
 # Labels and annotations that tell gang schedulers and queues to which group a pod belongs.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 QUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
@@ -107,6 +115,10 @@ JOB_KINDS: Final = {"kubeflow.org": "TFJob", "tensorflow.org": "TfJob"}
 _ENDS = re.compile(rf"|-tensorboard|-({'|'.join(ROLES).lower()})-[0-9]+")
 """Ends of the names of a job's objects, after the name of the job."""
 
+DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""Names of namespaces, volumes and the parts of host names (RFC 1123)."""
+OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""Names of most other objects: those of DNS subdomains."""
 MAX_LABEL: Final = 63
 """Length of a DNS label (RFC 1035): the limit for pod host names, Service names and label values."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -12,15 +12,14 @@ from msgspec import Struct
 from tfyard.formats.crd.status import missing_memory
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
-from tfyard.overview.causes.no_operator import LEADER_CHANGE, LEASE_SECONDS, MISSED_LEASES
+from tfyard.overview.causes.no_operator import LEADER_CHANGE, is_led
 from tfyard.overview.wording import age
+from tfyard.views.objects import Lease, NodeView, Quota, Slice, StorageClass
 from tfyard.views.pods import PodDetails
 
 Level = Literal["ok", "warning", "wrong"]
 OLDEST = (1, 30)
 """The first Kubernetes that has the validation rules of the CRDs."""
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-SERVICE_NAME = "kubernetes.io/service-name"
 NEARLY_USED = Decimal("0.9")
 MOST_HOLDERS = 5
 
@@ -56,19 +55,18 @@ def definition(crd: Manifest) -> Finding:
     return Finding(level, "crd", f"{text}; it would drop {', '.join(missing)}", fix)
 
 
-def lease(leases: Sequence[Manifest], now: datetime) -> Finding:
+def lease(leases: Sequence[Lease], now: datetime) -> Finding:
     """Whether an operator runs: the leader renews its lease every few seconds."""
     if not leases:
         return Finding("warning", "leader", "tfyard's operator has never run here")
-    specs = [(each["metadata"]["namespace"], each.get("spec") or {}) for each in leases]
-    specs = [(where, spec) for where, spec in specs if spec.get("renewTime")]
-    held = [(where, spec) for where, spec in specs if spec.get("holderIdentity")]
+    renewals = [(each.spec.renew_time, each) for each in leases if each.spec.renew_time]
+    held = [(at, each) for at, each in renewals if each.spec.holder_identity]
     if not held:
-        return _leaderless([_time(spec["renewTime"]) for _, spec in specs], now)
-    renewed, where, spec = max((_time(spec["renewTime"]), where, spec) for where, spec in held)
-    silent = (now - renewed).total_seconds()
-    text = f"{spec['holderIdentity']} in the namespace {where}, renewed {age(silent)} ago"
-    if silent > MISSED_LEASES * float(spec.get("leaseDurationSeconds") or LEASE_SECONDS):
+        return _leaderless([at for at, _ in renewals], now)
+    renewed, newest = max(held, key=lambda each: each[0])
+    where, silent = newest.metadata.namespace, (now - renewed).total_seconds()
+    text = f"{newest.spec.holder_identity} in the namespace {where}, renewed {age(silent)} ago"
+    if not is_led(newest, now):
         fix = f"`kubectl -n {where} get pods` shows whether the operator runs"
         return Finding("wrong", "leader", f"{text}: the operator does not run", fix)
     return Finding("ok", "leader", text)
@@ -81,26 +79,24 @@ def _leaderless(released: Sequence[datetime], now: datetime) -> Finding:
     return Finding("wrong", "leader", "no operator is the leader", "`tfyard install`, or look at its pods")
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def nodes(listed: Sequence[Manifest]) -> Finding:
-    ready = [each for each in listed if _is_ready(each)]
+def nodes(listed: Sequence[NodeView]) -> Finding:
+    ready = [each for each in listed if each.is_ready]
     text = f"{len(ready)} of {len(listed)} nodes are ready"
     if not ready:
         return Finding("wrong", "nodes", text, "`kubectl get nodes` and `kubectl describe node NAME` say why")
     return Finding("ok" if len(ready) == len(listed) else "warning", "nodes", text)
 
 
-def gpus(nodes: Sequence[Manifest], pods: Sequence[PodDetails] | None) -> Finding:
+def gpus(nodes: Sequence[NodeView], pods: Sequence[PodDetails] | None) -> Finding:
     """How many GPUs there are, and which jobs hold them. `pods`: None if they may not be listed."""
-    offered = sum((_gpus((each.get("status") or {}).get("allocatable")) for each in nodes), Decimal())
+    offered = sum((_gpus(each.status.allocatable) for each in nodes), Decimal())
     if not offered:
         fix = "if the nodes have some, their device plugin does not run"
         return Finding("ok", "gpus", f"no node offers GPUs; {fix}")
     if pods is None:
-        return Finding("ok", "gpus", f"{offered} on the nodes; who holds them may not be seen")
+        return Finding(
+            "ok", "gpus", f"{offered} on the nodes; you may not list pods, so their use is unknown"
+        )
     held = Counter[str]()
     for pod in pods:
         held[_holder(pod)] += int(_requested(pod))
@@ -112,9 +108,9 @@ def gpus(nodes: Sequence[Manifest], pods: Sequence[PodDetails] | None) -> Findin
     )
 
 
-def storage(classes: Sequence[Manifest]) -> Finding:
-    names = [each["metadata"]["name"] for each in classes]
-    default = [each["metadata"]["name"] for each in classes if _is_default(each)]
+def storage(classes: Sequence[StorageClass]) -> Finding:
+    names = [each.name for each in classes]
+    default = [each.name for each in classes if each.is_default]
     if not names:
         fix = "claims must name a volume, or a provisioner must be installed"
         return Finding("warning", "storage", "there are no storage classes", fix)
@@ -125,20 +121,19 @@ def storage(classes: Sequence[Manifest]) -> Finding:
     return Finding("ok", "storage", f"classes: {', '.join(names)}; default {default[0]}")
 
 
-def dns(slices: Sequence[Manifest]) -> Finding:
+def dns(slices: Sequence[Slice]) -> Finding:
     """Whether the cluster's DNS has endpoints: tasks find each other by names."""
-    endpoints = [each for part in slices for each in part.get("endpoints") or []]
-    ready = [each for each in endpoints if (each.get("conditions") or {}).get("ready") is not False]
+    ready = [endpoint for each in slices for endpoint in each.ready]
     if ready:
-        name = slices[0]["metadata"]["labels"][SERVICE_NAME]
-        return Finding("ok", "dns", f"{name} has {len(ready)} endpoint{'s' if len(ready) > 1 else ''}")
+        text = f"{slices[0].service} has {len(ready)} endpoint{'s' if len(ready) > 1 else ''}"
+        return Finding("ok", "dns", text)
     fix = "`kubectl -n kube-system get pods -l k8s-app=kube-dns`"
     return Finding(
         "warning", "dns", "the Service kube-dns has no endpoints: tasks may not find each other", fix
     )
 
 
-def quotas(listed: Iterable[Manifest]) -> list[Finding]:
+def quotas(listed: Iterable[Quota]) -> list[Finding]:
     return [_quota(quota) for quota in listed]
 
 
@@ -152,17 +147,8 @@ def rights(user: str, namespace: str, allowed: dict[str, bool]) -> Finding:
     return Finding("warning", "rights", f"{where} may not {', '.join(refused)}", fix)
 
 
-def _is_ready(node: Manifest) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
-
-
-def _is_default(storage_class: Manifest) -> bool:
-    return (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
-
-
-def _gpus(resources: Manifest | None) -> Decimal:
-    amounts = (amount(value) for name, value in (resources or {}).items() if str(name).endswith("/gpu"))
+def _gpus(resources: Mapping[str, object]) -> Decimal:
+    amounts = (amount(value) for name, value in resources.items() if name.endswith("/gpu"))
     return sum((number for number in amounts if number), Decimal())
 
 
@@ -174,12 +160,11 @@ def _holder(pod: PodDetails) -> str:
     return f"{pod.metadata.namespace}/{pod.job or pod.name}"
 
 
-def _quota(quota: Manifest) -> Finding:
-    status, name = quota.get("status") or {}, quota["metadata"]["name"]
-    hard, used = status.get("hard") or {}, status.get("used") or {}
+def _quota(quota: Quota) -> Finding:
+    hard, used = quota.status.hard, quota.status.used
     parts = [f"{resource} {used.get(resource, 0)}/{limit}" for resource, limit in hard.items()]
     full = [resource for resource, limit in hard.items() if _is_nearly_used(used.get(resource, 0), limit)]
-    text = f"{name}: {', '.join(parts) or 'nothing is limited'}"
+    text = f"{quota.name}: {', '.join(parts) or 'nothing is limited'}"
     if full:
         return Finding("warning", "quota", text, f"little is left of {', '.join(full)}: jobs may be refused")
     return Finding("ok", "quota", text)

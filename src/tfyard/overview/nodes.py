@@ -5,9 +5,9 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 from tfyard.overview.wording import size
+from tfyard.views.objects import NodeView
 from tfyard.views.pods import PodDetails
 
 COLUMNS = ("NODE", "STATE", "CPU", "MEMORY", "GPU", "PODS", "JOBS")
@@ -27,9 +27,9 @@ class NodeUse(Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...] = ()
 
 
-def uses(nodes: Iterable[Manifest], pods: Sequence[PodDetails] | None) -> list[NodeUse]:
+def uses(nodes: Iterable[NodeView], pods: Sequence[PodDetails] | None) -> list[NodeUse]:
     """`pods`: those that have a node and have not ended; None if they may not be listed."""
-    return [_use(node, pods) for node in sorted(nodes, key=lambda each: str(each["metadata"]["name"]))]
+    return [_use(node, pods) for node in sorted(nodes, key=lambda each: each.name)]
 
 
 def row(node: NodeUse) -> tuple[str, ...]:
@@ -57,14 +57,11 @@ def _share(node: NodeUse, resources: Sequence[str], written: Callable[[Decimal],
     return f"{written(sum((node.asked.get(name, Decimal()) for name in resources), Decimal()))} of {written(has)}"
 
 
-def _use(node: Manifest, pods: Sequence[PodDetails] | None) -> NodeUse:
-    name, status = str(node["metadata"]["name"]), node.get("status") or {}
-    has = {
-        key: number for key, value in (status.get("allocatable") or {}).items() if (number := amount(value))
-    }
-    here = [pod for pod in pods or () if pod.spec.node_name == name]
+def _use(node: NodeView, pods: Sequence[PodDetails] | None) -> NodeUse:
+    has = {key: number for key, value in node.status.allocatable.items() if (number := amount(value))}
+    here = [pod for pod in pods or () if pod.spec.node_name == node.name]
     return NodeUse(
-        name=name,
+        name=node.name,
         state=_state(node),
         has=has,
         asked=None if pods is None else _asked(here),
@@ -83,11 +80,9 @@ def _asked(pods: Iterable[PodDetails]) -> dict[str, Decimal]:
     return requested
 
 
-def _state(node: Manifest) -> str:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    is_ready = any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
-    words = ["Ready" if is_ready else "NotReady"]
-    words += [each["type"] for each in conditions if each["type"] != "Ready" and each.get("status") == "True"]
-    if (node.get("spec") or {}).get("unschedulable"):
+def _state(node: NodeView) -> str:
+    words = ["Ready" if node.is_ready else "NotReady"]
+    words += [each.type for each in node.status.conditions if each.type != "Ready" and each.status == "True"]
+    if node.spec.unschedulable:
         words.append("SchedulingDisabled")
     return ",".join(words)

@@ -24,7 +24,7 @@ from tfyard.model import (
     Role,
     SchedulingPolicy,
 )
-from tfyard.model.names import PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP, VOLCANO_TASK
+from tfyard.model.names import LAST_APPLIED, PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP, VOLCANO_TASK
 from tfyard.model.quantity import amount
 
 from . import reasons
@@ -48,7 +48,6 @@ DEFAULT_SCHEDULER = "default-scheduler"
 PATIENCE = 30.0
 """Seconds until a wait is reported: most waits last one second, and a report costs a status update."""
 
-_NOT_COPIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 Sums = dict[str, Decimal]
 
@@ -87,7 +86,7 @@ def annotations(job: Job, gang: Gang) -> dict[str, str]:
     """The PodGroup's annotations, copied from the job as upstream does: Volcano reads some settings there."""
     if gang.by == "core":
         return {}
-    return {name: text for name, text in job.annotations.items() if name != _NOT_COPIED}
+    return {name: text for name, text in job.annotations.items() if name != LAST_APPLIED}
 
 
 def amend(situation: Situation) -> Iterator[Amend]:

@@ -7,10 +7,13 @@ shared between pods and with the template, so no function in this module changes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
+from tfyard.model.job import training_position
 from tfyard.model.names import (
     ATTEMPT,
     DEFAULT_IMAGE,
+    GPU,
     JOB_ROLE,
+    OLD_GPU,
     PORT_NAME,
     REPLICA_INDEX,
     REPLICA_TYPE,
@@ -25,8 +28,6 @@ from .tf_config import CLASSIC_VARIABLES, TF_CONFIG, Roster, has_tf_config
 
 PodBuilder = Callable[[int, int], Manifest]
 """(index, attempt) -> manifest."""
-OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
-GPU = "nvidia.com/gpu"
 MLFLOW_URI, MLFLOW_RUN_ID = "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"
 """MLflow's own variables."""
 
@@ -104,7 +105,7 @@ def _app_labels(job: Job, role: Role) -> dict[str, str]:
 def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[[int], Manifest]:
     spec = with_drivers(role.template.get("spec") or {}, site.accelerators)
     containers = [with_failure_message(container) for container in spec.get("containers") or ()]
-    position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), 0)
+    position = training_position(containers)
     base = {**spec, "containers": containers, "restartPolicy": _restart_policy(job, role, site)}
     if spec.get("initContainers"):
         base["initContainers"] = [with_failure_message(container) for container in spec["initContainers"]]

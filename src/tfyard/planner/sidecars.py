@@ -5,7 +5,7 @@ that stays is ended by its activeDeadlineSeconds, because deleting it would dele
 pod whose program would be restarted in place though its job has ended.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from tfyard.model import END_AT_ONCE, Amend, Pod
@@ -23,18 +23,20 @@ def lingering(pods: Iterable[Pod], besides: Iterable[Pod] = ()) -> list[Pod]:
 
 
 def end(lingering: Iterable[Pod], now: datetime) -> Iterator[Amend]:
-    yield from (_end(pod, STOPPED_SIDECARS) for pod in lingering if not may_go_on(pod, now))
+    yield from (end_in_place(pod, STOPPED_SIDECARS) for pod in lingering if not may_go_on(pod, now))
 
 
 def end_restarts(pods: Iterable[Pod]) -> Iterator[Amend]:
     """End pods whose program would be restarted in place, whatever the restart policy says."""
     for pod in pods:
         if pod.restart_due and not pod.told_to_end and pod.deleting is None:
-            yield _end(pod, STOPPED_RESTARTS)
+            yield end_in_place(pod, STOPPED_RESTARTS)
 
 
-def _end(pod: Pod, reason: str) -> Amend:
-    patch = {"metadata": {"uid": pod.uid}, "spec": {"activeDeadlineSeconds": END_AT_ONCE}}
+def end_in_place(pod: Pod, reason: str, annotations: Mapping[str, str] = {}) -> Amend:
+    """Ends a pod without deleting it, so that its logs are kept."""
+    marks = {"annotations": annotations} if annotations else {}
+    patch = {"metadata": {"uid": pod.uid, **marks}, "spec": {"activeDeadlineSeconds": END_AT_ONCE}}
     return Amend("Pod", pod.name, patch, reason)
 
 

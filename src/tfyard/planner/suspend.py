@@ -4,10 +4,10 @@ A job may keep its pods, with their logs: then they are ended in place, and dele
 from collections.abc import Iterator
 from datetime import datetime
 
-from tfyard.model import END_AT_ONCE, Action, Amend, Delete, Job, Observed, Pod, Status
+from tfyard.model import Action, Amend, Delete, Job, Observed, Pod, Status
 from tfyard.model.names import STOPPED
 
-from . import children, conditions, gang, plan, reasons
+from . import children, conditions, gang, plan, reasons, sidecars
 from .census import GivenUp
 from .pod_state import is_active
 from .restart import is_tolerated
@@ -61,6 +61,4 @@ def _has_logs(pod: Pod) -> bool:
 
 def _end(pod: Pod) -> Amend:
     """A pod whose program has ended by itself says so afterwards, too."""
-    marks = {} if pod.end else {"annotations": {STOPPED: "true"}}
-    patch = {"metadata": {"uid": pod.uid, **marks}, "spec": {"activeDeadlineSeconds": END_AT_ONCE}}
-    return Amend("Pod", pod.name, patch, reasons.STOPPED_PODS)
+    return sidecars.end_in_place(pod, reasons.STOPPED_PODS, {} if pod.end else {STOPPED: "true"})

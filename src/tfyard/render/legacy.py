@@ -13,7 +13,7 @@ from tfyard.model.names import JOB_NAME, MAX_LABEL
 from tfyard.planner.pods import program_text, with_port
 from tfyard.planner.tf_config import Roster, has_tf_config
 
-from . import cluster, code, podspec, prerequisites, scripts, tf1
+from . import cluster, podspec, prerequisites, scripts
 from .objects import RenderedObject
 from .options import RenderOptions
 
@@ -23,14 +23,12 @@ _SERVICE_NAMES = {WORKER: "wk"}
 
 def legacy(job: Job, options: RenderOptions) -> list[RenderedObject]:
     job = prerequisites.without_empty_roles(job)
-    job, code_objects = code.add(job, options)
-    job, tf1_objects = tf1.add(job)
-    job, before = prerequisites.create(job, options)
+    job, before = prerequisites.complete(job, options)
     _check_names(job)
     roster = _roster(job, options.domain or DOMAIN)
     _check_size(roster)
     tasks = [rendered for role in job.roles for rendered in _tasks(job, role, roster)]
-    shared = [*before, *code_objects, *tf1_objects, _config_map(job, roster)]
+    shared = [*before, _config_map(job, roster)]
     return [*shared, *tasks, *prerequisites.tensorboard(job)]
 
 

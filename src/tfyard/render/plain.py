@@ -33,7 +33,7 @@ from tfyard.planner.leaders import leaders, leading_role
 from tfyard.planner.pods import env_names, program_text, with_failure_message, with_port
 from tfyard.planner.tf_config import Roster, has_tf_config, tf_config
 
-from . import cluster, code, podspec, prerequisites, scripts, tf1
+from . import cluster, podspec, prerequisites, scripts
 from .objects import Path, RenderedObject
 from .options import RenderOptions
 
@@ -44,12 +44,10 @@ Host = Callable[[Task], str]
 def plain(job: Job, options: RenderOptions) -> list[RenderedObject]:
     job = prerequisites.without_empty_roles(job)
     is_one = is_one_job(job)
-    job, code_objects = code.add(job, options)
-    job, tf1_objects = tf1.add(job)
-    job, before = prerequisites.create(job, options)
+    job, before = prerequisites.complete(job, options)
     job = replace(job, services=_service_mode(options.services or job.services))
     jobs = _one_job(job, options) if is_one else _job_per_role(job, options)
-    return [*before, *code_objects, *tf1_objects, *jobs, *prerequisites.tensorboard(job)]
+    return [*before, *jobs, *prerequisites.tensorboard(job)]
 
 
 def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from tfyard.model import Job, Manifest, Problem
 from tfyard.planner import Site
 from tfyard.planner.tensorboard import objects
 
-from . import podspec
+from . import code, podspec, tf1
 from .objects import RenderedObject
 from .options import RenderOptions, SecretFile
 
@@ -67,7 +67,15 @@ def without_empty_roles(job: Job) -> Job:
     return job
 
 
-def create(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
+def complete(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
+    """The job with its code, and with the objects that must exist before it."""
+    job, code_objects = code.add(job, options)
+    job, tf1_objects = tf1.add(job)
+    job, before = _create(job, options)
+    return job, [*before, *code_objects, *tf1_objects]
+
+
+def _create(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
     """The job, and the objects to which its pods refer by name, in the order in which to create them."""
     objects = [namespace(job.namespace)] if options.create_namespace else []
     objects += secrets(options.secrets, job.namespace)

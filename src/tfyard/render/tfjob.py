@@ -6,16 +6,14 @@ from tfyard import formats
 from tfyard.model import Job, Manifest
 from tfyard.planner.job_setup import Setup, addresses
 
-from . import code, prerequisites, tf1
+from . import prerequisites
 from .objects import Path, RenderedObject
 from .options import RenderOptions
 
 
 def tfjob(job: Job, options: RenderOptions) -> list[RenderedObject]:
-    job, code_objects = code.add(job, options)
-    job, tf1_objects = tf1.add(job)
-    job, before = prerequisites.create(job, options)
-    objects = [*before, *code_objects, *tf1_objects, _job(job), *prerequisites.tensorboard(job)]
+    job, before = prerequisites.complete(job, options)
+    objects = [*before, _job(job), *prerequisites.tensorboard(job)]
     return [_without_default_namespace(rendered) for rendered in objects]
 
 

@@ -10,6 +10,8 @@ from tfyard.model.status import Time
 
 from .pods import Object, ResourceRequirements, Taint, TimedCondition, version_number
 
+SERVICE_NAME = "kubernetes.io/service-name"
+"""Label of an EndpointSlice: the name of its Service."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -34,7 +36,6 @@ class EventView(Object, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
     count: int | None = None
-    first_timestamp: Time | None = None
     last_timestamp: Time | None = None
     event_time: Time | None = None
     series: Series | None = None
@@ -67,11 +68,17 @@ class NodeView(Object, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
+    @property
+    def is_ready(self) -> bool:
+        return any((each.type, each.status) == ("Ready", "True") for each in self.status.conditions)
+
 
 class ClaimSpec(Struct, frozen=True, rename="camel"):
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     volume_name: str = ""
+    volume_mode: str = "Filesystem"
+    selector: Manifest | None = None
     resources: ResourceRequirements = ResourceRequirements()
 
 
@@ -86,7 +93,6 @@ class Claim(Object, frozen=True):
 
 class StorageClass(Object, frozen=True, rename="camel"):
     provisioner: str = ""
-    volume_binding_mode: str = "Immediate"
 
     @property
     def is_default(self) -> bool:
@@ -125,22 +131,43 @@ class Lease(Object, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
+class EndpointConditions(Struct, frozen=True):
+    ready: bool | None = None
+
+
 class Endpoint(Struct, frozen=True, rename="camel"):
+    addresses: tuple[str, ...] = ()
+    conditions: EndpointConditions = EndpointConditions()
     target_ref: ObjectReference | None = None
     hostname: str | None = None
 
 
-class Slice(Object, frozen=True):
-    """An EndpointSlice: the pods of a Service."""
+class EndpointPort(Struct, frozen=True):
+    port: int | None = None
+    name: str | None = None
+    protocol: str | None = None
 
+
+class Slice(Object, frozen=True, rename="camel"):
+    """An EndpointSlice: the pods of a Service; large Services have several."""
+
+    address_type: str = ""
     endpoints: tuple[Endpoint, ...] | None = None
+    ports: tuple[EndpointPort, ...] | None = None
+
+    @property
+    def service(self) -> str:
+        """The name of its Service."""
+        return self.metadata.labels.get(SERVICE_NAME, "")
+
+    @property
+    def ready(self) -> list[Endpoint]:
+        """Its ready endpoints: unknown means ready, and `publishNotReadyAddresses` makes all ready."""
+        return [each for each in self.endpoints or () if each.conditions.ready is not False]
 
 
 class PolicySpec(Struct, frozen=True, rename="camel"):
     pod_selector: Manifest = {}
-    policy_types: tuple[str, ...] = ()
-    ingress: tuple[Manifest, ...] = ()
-    egress: tuple[Manifest, ...] = ()
 
 
 class NetworkPolicy(Object, frozen=True):

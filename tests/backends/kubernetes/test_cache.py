@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from tfyard.backends.kubernetes.cache import Cache
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.views import Child, StoredJob
+from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 from tfyard.views.pods import ObjectMeta, OwnerReference, PodCondition, PodStatus, PodView
 

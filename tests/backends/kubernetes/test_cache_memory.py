@@ -9,7 +9,8 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tfyard.backends.kubernetes.cache import Cache
-from tfyard.backends.kubernetes.resources import JOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import JOBS
+from tfyard.kube.requests import TFJOBS
 
 PAGE = 100
 WHEN = "2026-01-01T00:00:00Z"

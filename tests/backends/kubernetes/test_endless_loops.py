@@ -15,12 +15,13 @@ from tests.planner.builders import job, role
 from tfyard.backends.kubernetes.cache import Cache
 from tfyard.backends.kubernetes.last_lines import LastLines
 from tfyard.backends.kubernetes.objects import ObjectWriter
-from tfyard.backends.kubernetes.resources import TFJOBS, Resources
+from tfyard.backends.kubernetes.resources import Resources
 from tfyard.backends.kubernetes.runner import ClusterRunner
 from tfyard.backends.kubernetes.setup_events import SetupEvents
 from tfyard.backends.kubernetes.views import StoredJob
 from tfyard.backends.kubernetes.writes import Writer
 from tfyard.kube import Client
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import PS, WORKER, Decision, Job, Status
 from tfyard.model.names import ATTEMPT, JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.planner import Site

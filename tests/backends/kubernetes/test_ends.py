@@ -14,8 +14,8 @@ import pytest
 
 from tests.planner.builders import NOW, created, job, workers
 from tfyard.backends.kubernetes.cache import Cache
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.views import StoredJob
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import Decision, Observed, Status
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 from tfyard.planner import Site, decide

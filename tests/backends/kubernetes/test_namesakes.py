@@ -6,8 +6,8 @@ import pytest
 
 from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.namesakes import holder_of_names, namesakes
-from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.backends.kubernetes.views import Child, StoredJob
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.model.names import JOB_KINDS
 from tfyard.views.pods import ObjectMeta, OwnerReference
 

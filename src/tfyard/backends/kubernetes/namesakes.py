@@ -1,8 +1,9 @@
 """A TFJob and a TfJob of the same name in one namespace: their pods and Services would have the same names, so
 only one of them gets any."""
 
+from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
+
 from .cache import Cache, JobKey
-from .resources import OLD_TFJOBS, TFJOBS
 
 GROUPS = (TFJOBS.group, OLD_TFJOBS.group)
 

@@ -291,7 +291,7 @@ def why_not_by_force(pod: PodView, node: NodeView | None) -> str:
     if node is None or any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
         return ""
     name = node.metadata.name
-    if not any(each.type == "Ready" and each.status == "True" for each in node.status.conditions):
+    if not node.is_ready:
         return (
             f"node {name} is not ready; if the machine is off, delete the Node or taint it {OUT_OF_SERVICE}"
         )

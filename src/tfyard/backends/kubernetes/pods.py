@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from tfyard.model import ROLES, Phase, Pod, Task, Wait, WaitReason
+from tfyard.model import Phase, Pod, Task, Wait, WaitReason
 from tfyard.model.container_reasons import (
     BEING_SET_UP,
     CRASH_LOOP,
@@ -20,6 +20,7 @@ from tfyard.model.names import (
     QUEUE_RETRIES,
     REPLICA_INDEX,
     REPLICA_TYPE,
+    ROLE_LABELS,
     VOLCANO_GROUP,
 )
 from tfyard.views.pods import (
@@ -35,7 +36,6 @@ from .unreadable import describe, problem_of
 
 log = logging.getLogger(__name__)
 
-ROLE_LABELS = {role.lower(): role for role in ROLES}
 DISRUPTIONS = frozenset(
     (
         "NodeLost",

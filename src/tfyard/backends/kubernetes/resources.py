@@ -12,9 +12,6 @@ from tfyard.views.pods import PodView
 from .unreadable import UnreadableChild, UnreadableJob, UnreadablePod, salvage
 from .views import Child, GroupView, ServiceView, StoredJob
 
-TFJOBS = requests.TFJOBS
-OLD_TFJOBS = requests.OLD_TFJOBS
-
 CHILDREN = {
     "Service": requests.SERVICES,
     "ConfigMap": requests.CONFIG_MAPS,

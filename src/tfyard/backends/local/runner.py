@@ -10,7 +10,6 @@ from tfyard.backends.base import PodRunner
 from tfyard.backends.local.node import LocalNode, LocalPod, PodOptions
 from tfyard.backends.local.store import LocalStore
 from tfyard.model import (
-    ROLES,
     TENSORFLOW_CONTAINER,
     Action,
     Amend,
@@ -29,7 +28,7 @@ from tfyard.model import (
     tensorflow_container,
 )
 from tfyard.model.container_reasons import CRASH_LOOP
-from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE, ROLE_LABELS
 from tfyard.node import states
 from tfyard.node.states import Exited, PodState
 from tfyard.planner import Site, may_restart_in_place
@@ -49,7 +48,6 @@ from tfyard.views.program import conclude, pod_of
 
 PREEMPTED, RESTARTED = "Preempted", "Restarted"
 """Reasons of tasks that are taken away: as a preemption does it, and by `tfyard restart`."""
-_ROLES = {role.lower(): role for role in ROLES}
 
 
 class LocalRunner(PodRunner):
@@ -149,7 +147,7 @@ def task_of(pod: Manifest) -> Task:
     """The task of a pod; roles of a config with resources may have any name."""
     labels = pod["metadata"]["labels"]
     role = labels[REPLICA_TYPE]
-    return Task(_ROLES.get(role, role), int(labels[REPLICA_INDEX]))
+    return Task(ROLE_LABELS.get(role, role), int(labels[REPLICA_INDEX]))
 
 
 def log_name(task: Task, container: str) -> str:

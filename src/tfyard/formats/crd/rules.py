@@ -17,10 +17,9 @@ from tfyard.formats.declarations.reading import Path
 from tfyard.formats.declarations.structs import fields
 from tfyard.formats.limits import CLUSTER_ROOM, ELASTIC_ROLES, MAX_ENV_STRING, entry_size
 from tfyard.formats.metadata import DNS_LABEL
-from tfyard.formats.pods.templates import GPU, OLD_GPU
 from tfyard.formats.tfjob.fields import MAX_REPLICAS, RunPolicySpec
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER, WORKER
-from tfyard.model.names import MAX_LABEL, tensorboard_name
+from tfyard.model.names import GPU, MAX_LABEL, OLD_GPU, tensorboard_name
 
 from .pods import MAX_CONTAINERS
 from .schema import Schema, within

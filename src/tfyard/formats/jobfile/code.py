@@ -6,6 +6,7 @@ from typing import Any
 from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.formats.pods.volumes import HIDES_ALL, check_absolute, normal
 from tfyard.model import Code
+from tfyard.model.names import OBJECT_NAME
 
 from .words import CodeWords, JobFile, VolumeWords
 
@@ -16,7 +17,6 @@ _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 _WITH_SCHEME = re.compile(r"[a-z+]+://")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
 _HOST_IS_OPTION = re.compile(r"([a-z+]+://)?([^/@]*@)?-")
-_CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _REF = re.compile(r"(?!-)(?!.*\.\.)[^\s\x00-\x1f\x7f:?*\[\\]+")
 
 
@@ -77,7 +77,7 @@ def _check_claim(code: CodeWords, kind: str, notes: Notes) -> None:
     if kind != "folder":
         text = "must be used with a folder: other code is fetched by each task"
         notes.error(("code", "claim"), text, "remove it", code.claim)
-    elif not _CLAIM.fullmatch(code.claim):
+    elif not OBJECT_NAME.fullmatch(code.claim):
         text = "must be the name of a PersistentVolumeClaim"
         notes.error(("code", "claim"), text, "use lower-case letters, digits, '-' and '.'", code.claim)
 

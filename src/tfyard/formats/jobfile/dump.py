@@ -16,7 +16,7 @@ from tfyard.model import (
     TensorBoard,
     tensorflow_container,
 )
-from tfyard.model.names import PORT_NAME, QUEUE_NAME
+from tfyard.model.names import GPU, PORT_NAME, QUEUE_NAME
 
 from . import volumes
 from .code import split_address
@@ -265,7 +265,7 @@ def _resources(container: Manifest) -> Words:
     ):
         return {}
     container.pop("resources", None)
-    gpu: Any = devices[templates.GPU] if set(devices) == {templates.GPU} else devices
+    gpu: Any = devices[GPU] if set(devices) == {GPU} else devices
     return {key: limits[key] for key in ("cpu", "memory") if key in limits} | ({"gpu": gpu} if gpu else {})
 
 

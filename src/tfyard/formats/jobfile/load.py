@@ -26,7 +26,7 @@ from tfyard.model import (
     TensorBoard,
 )
 from tfyard.model.expansion import references
-from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
+from tfyard.model.names import GPU, JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from . import blame, code, volumes
 from .words import BoardWords, GangWords, JobFile, PodWords, RoleWords, StallWords, VolumeWords
@@ -264,7 +264,7 @@ def _resources(top: PodWords, own: PodWords) -> Manifest:
     cpu, memory = own.cpu or top.cpu, own.memory or top.memory
     requests = _non_empty(cpu=cpu and str(cpu), memory=memory and str(memory))
     gpu = own.gpu if own.gpu is not None else top.gpu
-    devices = gpu if isinstance(gpu, dict) else {templates.GPU: gpu} if gpu else {}
+    devices = gpu if isinstance(gpu, dict) else {GPU: gpu} if gpu else {}
     limits = {**requests, **devices}
     return _non_empty(requests=requests, limits=limits)
 

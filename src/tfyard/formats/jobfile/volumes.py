@@ -3,8 +3,9 @@
 from typing import Any
 
 from tfyard.formats.declarations.reading import Notes, Path
-from tfyard.formats.pods.volumes import LABEL, NOT_ABSOLUTE
+from tfyard.formats.pods.volumes import NOT_ABSOLUTE
 from tfyard.model import Manifest
+from tfyard.model.names import DNS_LABEL
 
 from .. import quantities
 from .words import VolumeWords
@@ -95,7 +96,7 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
     """Words for a volume and its mount, or None if the job file cannot express them."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
-    is_odd = extras or len(volume) != 2 or not LABEL.fullmatch(volume["name"])
+    is_odd = extras or len(volume) != 2 or not DNS_LABEL.fullmatch(volume["name"])
     words = None if is_odd else _source_words(volume)
     if words is None or not mount["mountPath"].startswith("/"):
         return None

@@ -9,12 +9,10 @@ from typing import Any
 from tfyard.formats import quantities
 from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.model import DEFAULT_PORT, TENSORFLOW_CONTAINER, Manifest, Problem, Role
-from tfyard.model.names import PORT_NAME
+from tfyard.model.names import GPU, OLD_GPU, PORT_NAME
 
 from . import checks, images, volumes
 
-OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
-GPU = "nvidia.com/gpu"
 _NO_EFFECT = "has no effect: the role's own restartPolicy is used, which is"
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.model import Manifest
+from tfyard.model.names import DNS_LABEL, OBJECT_NAME
 from tfyard.model.spelling import closest
 
-LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_RULE = "must be lower-case letters, digits and '-', and not start or end with '-'"
 NOT_ABSOLUTE = "must be an absolute path"
 HIDES_ALL = "must not be /: it would hide the container's own files"
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _FILES = ("configMap", "secret", "downwardAPI")
 """Volumes of files that may set the path of each file (`items`)."""
 
@@ -63,7 +62,7 @@ def check_mounts(mounts: list[Manifest], names: dict[str, None], path: Path, not
 
 def check_label(name: str, path: Path, notes: Notes) -> None:
     """Names of volumes and containers are parts of paths on the node."""
-    if not LABEL.fullmatch(name):
+    if not DNS_LABEL.fullmatch(name):
         better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:63]
         notes.error(path, LABEL_RULE, f'for example "{better}"' if better else "", name)
 
@@ -100,7 +99,7 @@ def _check_source(volume: Manifest, path: Path, notes: Notes) -> None:
     if host and _leaves(host):
         notes.error((*path, "hostPath", "path"), "must not contain '..'", "write the path without it", host)
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-    if claim is not None and not _OBJECT_NAME.fullmatch(claim):
+    if claim is not None and not OBJECT_NAME.fullmatch(claim):
         text = "must be the name of a claim: lower-case letters, digits, '-' and '.'"
         better = re.sub(r"[^a-z0-9]+", "-", claim.lower()).strip("-")
         where: Path = (*path, "persistentVolumeClaim", "claimName")

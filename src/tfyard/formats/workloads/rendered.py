@@ -6,7 +6,7 @@ One Job may run the tasks of all roles, by task.sh; it becomes one workload for 
 
 from typing import Any
 
-from tfyard.model import TENSORFLOW_CONTAINER, Manifest
+from tfyard.model import Manifest, tensorflow_container
 from tfyard.model.names import (
     CLUSTER_VARIABLE,
     EVALUATOR_VARIABLE,
@@ -68,12 +68,7 @@ def _filled(parts: Manifest) -> Manifest:
 
 
 def _command(template: Manifest) -> list[str]:
-    return [str(word) for word in _training(template).get("command") or []]
-
-
-def _training(template: Manifest) -> Manifest:
-    containers: list[Manifest] = template["spec"].get("containers") or [{}]
-    return next((each for each in containers if each.get("name") == TENSORFLOW_CONTAINER), containers[0])
+    return [str(word) for word in tensorflow_container(template).get("command") or []]
 
 
 def _program(command: list[str]) -> list[str]:
@@ -83,7 +78,7 @@ def _program(command: list[str]) -> list[str]:
 
 def _with_command(spec: Manifest, command: list[str]) -> Manifest:
     template = spec["template"]
-    training = _training(template)
+    training = tensorflow_container(template)
     changed = {**training, "command": command} if command else training
     containers = [changed if each is training else each for each in template["spec"]["containers"]]
     return {**spec, "template": {**template, "spec": {**template["spec"], "containers": containers}}}

@@ -43,8 +43,6 @@ _SIDECAR = "istio-proxy"
 LONGEST_SILENCE = timedelta(minutes=10)
 SERVERS = ("ps-",)
 """Prefixes of tasks that print nothing during a training that works."""
-OF_SERVICE = "kubernetes.io/service-name"
-"""The label by which an EndpointSlice belongs to a Service: one for the job, or one for each pod."""
 
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -258,7 +256,7 @@ def _isolates(policy: NetworkPolicy, evidence: Evidence) -> bool:
 def _unlisted(evidence: Evidence) -> list[str]:
     """Running tasks that no EndpointSlice of the job has; none if the slices are unknown."""
     services = {evidence.name, *(pod.name for pod in evidence.tasks)}
-    slices = [each for each in seen(evidence.slices) if each.metadata.labels.get(OF_SERVICE) in services]
+    slices = [each for each in seen(evidence.slices) if each.service in services]
     if not slices:
         return []
     listed = {e.target_ref.name for each in slices for e in each.endpoints or () if e.target_ref}

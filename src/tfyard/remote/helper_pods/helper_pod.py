@@ -29,8 +29,9 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.kube.pod_streams import PodCommand, start
-from tfyard.model import Manifest, names, tensorflow_container
+from tfyard.model import Manifest, names, restricted, tensorflow_container
 from tfyard.model.container_reasons import CRASH_LOOP, IMAGE_PROBLEMS, PULL_FAILED
+from tfyard.model.restricted import USER
 from tfyard.remote.reading.events import EVENTS
 from tfyard.remote.reading.refusals import EDIT, missing_right
 from tfyard.views.objects import EventView
@@ -40,8 +41,6 @@ from tfyard.views.program import waits_for
 DEFAULT_IMAGE = names.HELPER_IMAGE
 CONTAINER = "helper"
 LABEL = names.HELPER
-USER = 65532
-"""Id of the user, where the job does not name one."""
 LONGEST_START = 300.0
 """Seconds until the pod must run: a cluster may have to add a node first."""
 PATIENCE = 3.0
@@ -171,7 +170,7 @@ def _container(helper: HelperPod, volumes: dict[str, str]) -> Manifest:
             "requests": {"cpu": "50m", "memory": "64Mi"},
             "limits": {"cpu": "1", "memory": helper.memory},  # a quota may ask for both
         },
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": restricted.CONTAINER,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }

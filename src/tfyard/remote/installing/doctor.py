@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from tfyard.install import kubeflow
 from tfyard.install.settings import LABELS, NAME
-from tfyard.kube import Forbidden, KubeError, NotFound, Resource, requests
+from tfyard.kube import Forbidden, Kind, KubeError, NotFound, Resource, requests, sync_lists
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.requests import DEPLOYMENTS, OLD_TFJOBS, TFJOBS
 from tfyard.kube.sync import SyncClient
@@ -19,6 +19,7 @@ from tfyard.overview.doctor import Finding
 from tfyard.overview.nodes import NodeUse
 from tfyard.remote.installing.addresses import KINDS, WEBHOOKS
 from tfyard.remote.reading.views import list_pods
+from tfyard.views.objects import SERVICE_NAME, Lease, NodeView, Quota, Slice, StorageClass
 from tfyard.views.pods import PodDetails
 
 DNS_SERVICES = ("kube-dns", "dns-default", "rke2-coredns-rke2-coredns")
@@ -44,6 +45,7 @@ RIGHTS = {
 REPLACE = "`tfyard install --replace-kubeflow`"
 NO_TFJOBS = Finding("wrong", "crd", "the cluster does not serve TFJobs", "`tfyard install`")
 
+SLICES = Kind(Slice)
 Look = Callable[[SyncClient], Iterator[Finding]]
 
 
@@ -158,7 +160,7 @@ def _webhooks(client: SyncClient) -> Iterator[Finding]:
 
 def _leader(client: SyncClient) -> Iterator[Finding]:
     of = requests.selecting(fields={"metadata.name": LEASE_NAME})
-    leases = client.send(requests.get(requests.LEASES.path(), of))["items"]
+    leases = sync_lists.list_all(client, Kind(Lease), requests.LEASES.path(), of)
     if not leases and has_operator_of_dev(client):
         yield Finding("ok", "leader", "the operator of `tfyard dev` is the only one")
     else:
@@ -181,14 +183,18 @@ def _rights(client: SyncClient) -> Iterator[Finding]:
 
 
 def _nodes(client: SyncClient) -> Iterator[Finding]:
-    listed = _items(client, requests.NODES)
+    listed = _list_nodes(client)
     yield doctor.nodes(listed)
     yield doctor.gpus(listed, _pods_on_nodes(client))
 
 
 def node_uses(client: SyncClient) -> list[NodeUse]:
     """What each node has and what is asked of it."""
-    return nodes.uses(_items(client, requests.NODES), _pods_on_nodes(client))
+    return nodes.uses(_list_nodes(client), _pods_on_nodes(client))
+
+
+def _list_nodes(client: SyncClient) -> list[NodeView]:
+    return sync_lists.list_all(client, Kind(NodeView), requests.NODES.path())
 
 
 def _pods_on_nodes(client: SyncClient) -> list[PodDetails] | None:
@@ -201,15 +207,15 @@ def _pods_on_nodes(client: SyncClient) -> list[PodDetails] | None:
 
 
 def _storage(client: SyncClient) -> Iterator[Finding]:
-    yield doctor.storage(_items(client, requests.STORAGE_CLASSES))
+    yield doctor.storage(sync_lists.list_all(client, Kind(StorageClass), requests.STORAGE_CLASSES.path()))
 
 
 def _dns(client: SyncClient) -> Iterator[Finding]:
-    of = {"labelSelector": f"{doctor.SERVICE_NAME} in ({','.join(DNS_SERVICES)})"}
+    of = {"labelSelector": f"{SERVICE_NAME} in ({','.join(DNS_SERVICES)})"}
     try:
-        slices = client.send(requests.get(requests.ENDPOINT_SLICES.path(), of))["items"]
+        slices = sync_lists.list_all(client, SLICES, requests.ENDPOINT_SLICES.path(), of)
     except Forbidden:
-        slices = client.send(requests.get(requests.ENDPOINT_SLICES.path("kube-system"), of))["items"]
+        slices = sync_lists.list_all(client, SLICES, requests.ENDPOINT_SLICES.path("kube-system"), of)
     if not slices and has_operator_of_dev(client):
         yield Finding(
             "ok", "dns", "`tfyard dev` writes the names of tasks and Services into each pod's hosts file"
@@ -219,7 +225,7 @@ def _dns(client: SyncClient) -> Iterator[Finding]:
 
 
 def _quotas(client: SyncClient) -> Iterator[Finding]:
-    quotas = client.send(requests.get(requests.QUOTAS.path(client.access.namespace)))["items"]
+    quotas = sync_lists.list_all(client, Kind(Quota), requests.QUOTAS.path(client.access.namespace))
     yield from doctor.quotas(quotas)
     if not quotas:
         yield Finding("ok", "quota", f"the namespace {client.access.namespace} has no quota")

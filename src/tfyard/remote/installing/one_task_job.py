@@ -10,7 +10,7 @@ from tfyard.errors import TfyardError
 from tfyard.kube import NotFound, kubeconfig, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
-from tfyard.model import Manifest
+from tfyard.model import Manifest, restricted
 from tfyard.model.names import HELPER_IMAGE
 from tfyard.views.tfjob_status import load_status
 
@@ -23,10 +23,9 @@ def job(image: str) -> Manifest:
         "name": "tensorflow",
         "image": image,
         "command": ["sh", "-c", "echo trained"],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": restricted.CONTAINER,
     }
-    security = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
-    worker = {"template": {"spec": {"containers": [container], "securityContext": security}}}
+    worker = {"template": {"spec": {"containers": [container], "securityContext": restricted.POD}}}
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",

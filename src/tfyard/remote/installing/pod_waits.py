@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 from tfyard.errors import TfyardError
 from tfyard.install.settings import LABELS, NAME, Settings
-from tfyard.kube import NotFound, requests
+from tfyard.kube import Kind, NotFound, requests
 from tfyard.kube.requests import DEPLOYMENTS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import LEASE_NAME
 from tfyard.remote.installing.addresses import named
 from tfyard.remote.reading.views import list_pods
+from tfyard.views.objects import Lease
 from tfyard.views.pods import PodDetails
 
 LONGEST_STOP = 120.0
@@ -88,10 +89,12 @@ def _waits_for(client: SyncClient, settings: Settings) -> str:
     if not _is_rolled_out(deployment):
         return _why_not_available(pods) or "its pods to be ready"
     try:
-        lease = client.send(requests.get(requests.LEASES.path(settings.namespace, LEASE_NAME)))
+        lease = client.send(
+            requests.get(requests.LEASES.path(settings.namespace, LEASE_NAME)), Kind(Lease).one
+        )
     except NotFound:
         return "a leader to be elected"
-    leader, _, _ = (lease["spec"].get("holderIdentity") or "").rpartition("_")
+    leader, _, _ = (lease.spec.holder_identity or "").rpartition("_")
     is_alive = leader in {each.name for each in pods}
     return "" if is_alive else "a leader to be elected"  # an operator that was killed still holds the lease
 

@@ -11,8 +11,8 @@ from tfyard import formats
 from tfyard.kube import requests
 from tfyard.model import Manifest
 from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.names import LAST_APPLIED
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl-client-side-apply"
 """The manager of the fields that `kubectl apply` writes."""
 PARTS = (("spec",), ("metadata", "labels"), ("metadata", "annotations"))

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-import msgspec
 from msgspec import Struct
 
-from tfyard.kube import requests, sync_lists
-from tfyard.kube.decoding import decode
+from tfyard.kube import Kind, requests, sync_lists
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.summary import RecordedEvent
@@ -17,13 +15,7 @@ from tfyard.views.objects import LONG_AGO, EventView
 from tfyard.views.pods import PodView
 
 EVENTS = requests.EVENTS
-
-
-class _Events(Struct, frozen=True):
-    items: list[EventView] = []
-
-
-_EVENTS = msgspec.json.Decoder(_Events)
+_EVENTS = Kind(EventView)
 
 
 class _Subjects(Struct, frozen=True, kw_only=True):
@@ -57,8 +49,8 @@ def events(client: SyncClient, tfjob: Found, job: Job | None, pods: Iterable[Pod
         uids={tfjob.uid, *(pod.metadata.uid for pod in pods)},
         since=None if summary.status.waits_for_names else summary.created,
     )
-    answers = sync_lists.pages(client, EVENTS.path(tfjob.namespace))
-    own = [each for answer in answers for each in decode(_EVENTS, answer).items if subjects.include(each)]
+    listed = sync_lists.list_all(client, _EVENTS, EVENTS.path(tfjob.namespace))
+    own = filter(subjects.include, listed)
     return [_told(each) for each in sorted(own, key=lambda each: each.order)]
 
 

@@ -34,7 +34,7 @@ from tfyard.logs.lines import time_of
 from tfyard.logs.position import parted
 from tfyard.logs.terminal_text import plain_lines
 from tfyard.model import ROLES, Manifest, Role, Status, tensorflow_container
-from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME
+from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME, ROLE_LABELS
 from tfyard.overview import queue_place
 from tfyard.overview.causes import killed, running, volumes
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
@@ -84,7 +84,6 @@ MOST_LOGS = 8
 """Logs that are read of a large job: the first tasks tell enough, and each log is a request."""
 KEPT_WORDS = 2000
 """Bytes of a message that may be cut: a kubelet keeps 2048 at most, from a whole character on."""
-_ROLES = {role.lower(): role for role in ROLES}
 
 
 def gather(client: SyncClient, manifest: Manifest) -> Evidence:
@@ -154,7 +153,7 @@ def _roles(spec: Manifest) -> Iterable[Role]:
         if isinstance(fields, dict):
             count, template = fields.get("replicas"), fields.get("template")
             replicas = count if isinstance(count, int) else 1
-            name = _ROLES.get(str(key).lower(), str(key))
+            name = ROLE_LABELS.get(str(key).lower(), str(key))
             yield Role(name=name, replicas=replicas, template=template if isinstance(template, dict) else {})
 
 

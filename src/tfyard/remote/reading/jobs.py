@@ -19,7 +19,7 @@ from tfyard.kube import (
     sync_lists,
 )
 from tfyard.kube.decoding import decode, items
-from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
+from tfyard.kube.requests import BOTH_TFJOBS, TFJOBS
 from tfyard.kube.sync import ANYTHING, SyncClient
 from tfyard.kube.sync_lists import Contact
 from tfyard.model import Manifest
@@ -27,8 +27,6 @@ from tfyard.model.names import DELETED_BY_TTL, SWEEP
 from tfyard.model.spelling import nearest
 from tfyard.model.summary import JobSummary
 from tfyard.remote.reading.rows import VIEWS, SummaryView, of_view, summary
-
-BOTH = (TFJOBS, OLD_TFJOBS)
 
 
 class RemovedJob(NoSuchJob):
@@ -90,7 +88,7 @@ class LocatedJob(Struct, frozen=True):
 
 def find(client: SyncClient, namespace: str, name: str) -> Found:
     """The job of that name, or `NoSuchJob` with the name that was probably meant."""
-    for resource in BOTH:
+    for resource in BOTH_TFJOBS:
         try:
             return Found(resource, client.send(requests.get(resource.path(namespace, name))))
         except NotFound:
@@ -164,7 +162,7 @@ def _pages(
     client: SyncClient, scope: Scope, query: dict[str, str] | None = None
 ) -> list[tuple[Resource, list[bytes]]]:
     pages, refusal = list[tuple[Resource, list[bytes]]](), None
-    for resource in BOTH:
+    for resource in BOTH_TFJOBS:
         path = resource.path(scope.namespace)
         try:
             if query:

@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import formats
-from tfyard.kube import KubeError, requests, sync_lists
-from tfyard.kube.decoding import decode
+from tfyard.kube import Kind, KubeError, requests, sync_lists
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
@@ -18,6 +15,8 @@ from tfyard.remote.reading.events import events
 from tfyard.remote.reading.jobs import Found
 from tfyard.views.pods import PodDetails, TimedCondition
 from tfyard.views.program import ProgramRun, failed_sidecars, runs
+
+PODS = Kind(PodDetails)
 
 
 def view(client: SyncClient, tfjob: Found) -> JobView:
@@ -56,13 +55,6 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
 # --- pods
 
 
-class _Pods(Struct, frozen=True):
-    items: list[PodDetails] = []
-
-
-_PODS = msgspec.json.Decoder(_Pods)
-
-
 def pods(client: SyncClient, tfjob: Found) -> list[PodDetails]:
     """Pods of the tasks of this job."""
     of = requests.selecting(labels={JOB_NAME: tfjob.name})
@@ -71,8 +63,7 @@ def pods(client: SyncClient, tfjob: Found) -> list[PodDetails]:
 
 def list_pods(client: SyncClient, namespace: str, query: dict[str, str]) -> list[PodDetails]:
     """Pods of a namespace; of all without one."""
-    answers = sync_lists.pages(client, requests.PODS.path(namespace), query)
-    return [pod for answer in answers for pod in decode(_PODS, answer).items]
+    return sync_lists.list_all(client, PODS, requests.PODS.path(namespace), query)
 
 
 def attempts_of(pod: PodDetails, told: Mapping[str, str] | None = None) -> list[Attempt]:

@@ -212,7 +212,7 @@ def _outdated(client: SyncClient, namespace: str, old: set[str]) -> tuple[str, .
     if not old:
         return ()
     try:
-        running = client.send(requests.get(requests.PODS.path(namespace), GOING_ON))["items"]
+        running = [{"spec": msgspec.to_builtins(pod.spec)} for pod in list_pods(client, namespace, GOING_ON)]
         return tuple(sorted(old - used(client, namespace) - code_lookup.kept_on_claims(running)))
     except Forbidden:
         return ()  # a user who may not list what is used deletes nothing

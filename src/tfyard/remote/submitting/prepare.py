@@ -13,7 +13,7 @@ from tfyard.job_input import code_folder, files, options, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import JobOptions
 from tfyard.model import Job, Manifest, MLflow, Problem, Role
-from tfyard.model.names import GIVEN_AS, JOB_NAME, SWEEP
+from tfyard.model.names import GIVEN_AS, JOB_NAME, LAST_APPLIED, SWEEP
 from tfyard.overview.storage_classes import ONE, choose
 from tfyard.remote.submitting.applying import content
 from tfyard.render import CodeFile, RenderOptions, podspec
@@ -24,8 +24,6 @@ from tfyard.views.objects import StorageClass
 CLAIM = "PersistentVolumeClaim"
 KEPT = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume", CLAIM)
 """Kinds of objects beside workloads that a job needs as they are, in the order in which they are created."""
-
-OF_KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Submission(JobOptions, frozen=True, kw_only=True):
@@ -140,7 +138,7 @@ def _as_written(manifest: Manifest) -> Manifest:
 
 
 def _without_kubectls(annotations: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in annotations.items() if key != OF_KUBECTL}
+    return {key: value for key, value in annotations.items() if key != LAST_APPLIED}
 
 
 def _sorted(manifests: Iterable[Manifest]) -> list[Manifest]:

@@ -16,7 +16,7 @@ from tfyard.install.roles import DRIVER_IMAGE, SWEEP_ROLE
 from tfyard.install.settings import REPOSITORY
 from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.model import Manifest
+from tfyard.model import Manifest, restricted
 from tfyard.model.names import SWEEP
 from tfyard.remote.reading.refusals import EDIT, granted
 
@@ -32,7 +32,6 @@ RESTARTS = 100
 """A driver that cannot reach the server is started again every five minutes, so that it outlives an outage."""
 KEPT = 24 * 3600
 """Seconds for which a driver that has ended stays, with its log."""
-USER = 65532
 RESOURCES = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
 NEEDED = (
     ("kubeflow.org", "tfjobs", "", "create"),
@@ -164,22 +163,13 @@ def manifest(sweep: SweepObject, pod: DriverPod) -> Manifest:
         "image": pod.image,
         "command": ["python", "-m", "tfyard.remote.sweeps", sweep.name],
         "resources": RESOURCES,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": {**restricted.CONTAINER, "readOnlyRootFilesystem": True},
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     spec = {
         "restartPolicy": "OnFailure",
         "serviceAccountName": pod.account,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": restricted.POD,
         "containers": [container],
     }
     template = {"metadata": {"labels": labels}, "spec": spec}
