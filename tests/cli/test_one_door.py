@@ -1,6 +1,7 @@
 """Commands about jobs ask by `Place` and `Jobs`: none of them knows which kind of target it has."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cli.running import ROOT
@@ -21,6 +22,8 @@ SIDES = (
     "sdk.sweep_on_machine",
     "sdk.sweep_on_cluster",
 )
+BY_NAMESPACE = {"dashboard/addresses.py", "dashboard/bearer.py", "cli/dashboard.py", "cli/render.py"}
+"""How the page writes where a job is, the two that read this when they look for the job, and an option."""
 KINDS = {"OnMachine", "OnCluster", "RunsOnMachine", "JobsOnCluster", "SweepOnMachine", "SweepOnCluster"}
 
 
@@ -70,3 +73,31 @@ def test_commands_about_runs_need_nothing_of_a_cluster() -> None:
     runs = [*(CLI / f"{name}.py" for name in OF_RUNS), *(CLI / "screen").glob("*.py")]
     wrong = [f"{path.name}: {each}" for path in runs for each in imported(path) if is_of(each, "remote")]
     assert wrong == []
+
+
+def conditions(tree: ast.AST) -> Iterator[ast.AST]:
+    """What the program branches on; `a or default` is no branch."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            yield from parts(node.test)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield from parts(node.operand)
+        elif isinstance(node, ast.comprehension):
+            for each in node.ifs:
+                yield from parts(each)
+
+
+def parts(node: ast.AST) -> list[ast.AST]:
+    return [part for each in node.values for part in parts(each)] if isinstance(node, ast.BoolOp) else [node]
+
+
+def test_nothing_concludes_from_an_empty_namespace_where_a_job_is() -> None:
+    """What differs between the two, `Place` or the row of a list says."""
+    concluding = []
+    for path in [*CLI.rglob("*.py"), *(CLI.parent / "dashboard").rglob("*.py")]:
+        name = str(path.relative_to(CLI.parent))
+        for node in conditions(ast.parse(path.read_text())):
+            is_bare = isinstance(node, ast.Attribute) and node.attr in ("namespace", "is_local")
+            if is_bare and name not in BY_NAMESPACE:
+                concluding.append(f"{name}:{node.lineno}")
+    assert concluding == []

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import cleandoc
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from tfyard.cli import output, target
+from tfyard.cli import output, several, target
 from tfyard.errors import Interrupted, TfyardError, Usage
 from tfyard.node import launch
 from tfyard.overview.wording import harmless
-from tfyard.sdk.place import Done, Intent
+from tfyard.sdk.place import Done, Intent, Place
 
 Tell = Callable[[Intent, str], None]
 
@@ -59,6 +59,27 @@ class Performed(Struct, frozen=True, kw_only=True):
     """Name of the new job, if the action made one."""
 
 
+def change(
+    names: Sequence[str],
+    options: Mapping[str, Any],
+    action: Callable[[Place], Intent],
+    *,
+    timeout: float | None = None,
+    running: bool = True,
+) -> None:
+    """Do the same to the jobs of these names, or to those with the labels of -l; `running`: only to those of the
+    latter that have not ended."""
+    places = several.places(names, options, target.to_change, running=running)
+    carry_out(
+        *several.each(action, places),
+        yes=options["yes"],
+        timeout=timeout,
+        quiet=options.get("quiet", False),
+        form=options["output"],
+        single=len(names) == 1,
+    )
+
+
 def carry_out(
     *intents: Intent,
     yes: bool,
@@ -70,16 +91,15 @@ def carry_out(
     """Print, confirm and perform actions. `timeout`: seconds to wait for their end; None: do not wait. A job that
     runs in the foreground, `quiet` or not, sets the exit code of this command. `form`: text or json; `single`:
     the JSON is that of one job, instead of a list."""
-    if foreground := next((each for each in intents if each.in_foreground or each.drives), None):
-        if len(intents) > 1:
-            raise Usage(
-                f"{foreground.name} runs on this machine, in the foreground: name no other job with it"
-            )
-        sys.exit(_run_here(foreground, form, quiet))
-    is_json, told = form == "json", {id(intent): list[str]() for intent in intents}
+    for intent in intents:
+        if intent.foreground and len(intents) > 1:
+            raise Usage(f"{intent.name} runs on this machine, in the foreground: name no other job with it")
+        if intent.foreground:
+            sys.exit(intent.foreground(_Terminal(form, quiet)))
+    is_json, texts = form == "json", {id(intent): list[str]() for intent in intents}
 
     def tell(intent: Intent, text: str) -> None:
-        told[id(intent)].append(text)
+        texts[id(intent)].append(text)
         if not is_json:
             click.echo(text)
 
@@ -95,11 +115,11 @@ def carry_out(
     for intent in actions:
         _wait(intent, started[id(intent)], timeout, tell)
     if is_json:
-        results = [_performed(each, started.get(id(each)), told[id(each)]) for each in intents]
+        results = [_performed(each, started.get(id(each)), texts[id(each)]) for each in intents]
         output.print_answers(results, single=single)
 
 
-def _performed(intent: Intent, done: Done | None, told: Sequence[str]) -> Performed:
+def _performed(intent: Intent, done: Done | None, texts: Sequence[str]) -> Performed:
     return Performed(
         name=intent.name,
         title=intent.title,
@@ -107,7 +127,7 @@ def _performed(intent: Intent, done: Done | None, told: Sequence[str]) -> Perfor
         goes=intent.goes,
         stays=intent.stays,
         notes=intent.notes,
-        results=tuple(told),
+        results=tuple(texts),
         created=done.made().name if done and done.made else "",
     )
 
@@ -159,14 +179,19 @@ def _interruptible(text: str) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run_here(intent: Intent, form: str, quiet: bool) -> int:
-    """Run the job in the foreground, as `tfyard run` does; the result is its exit code."""
-    if intent.drives:
-        from tfyard.cli.screen import sweep
+class _Terminal(Struct, frozen=True):
+    """Shows what runs in the foreground, as `tfyard run` and `tfyard sweep` do."""
 
-        return sweep.follow(intent.drives(), form, quiet=quiet)
-    launch.ahead()
-    from tfyard.cli.screen.follow import follow  # 80 ms, which jobs of a cluster do not need
+    form: str
+    quiet: bool
 
-    assert intent.in_foreground
-    return follow(intent.in_foreground(), form, quiet=quiet)
+    def run(self, prepare: Callable[[], Any]) -> int:
+        launch.ahead()
+        from tfyard.cli.screen.follow import follow  # 80 ms, which jobs of a cluster do not need
+
+        return follow(prepare(), self.form, quiet=self.quiet)
+
+    def drive(self, prepare: Callable[[], Any]) -> int:
+        from tfyard.cli.screen import sweep  # 80 ms
+
+        return sweep.follow(prepare(), self.form, quiet=self.quiet)

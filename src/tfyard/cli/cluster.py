@@ -108,6 +108,13 @@ def _access_options(command: F) -> F:
     return command
 
 
+def repeated(options: Mapping[str, Any]) -> list[str]:
+    """The options that choose a cluster and a namespace, as words of another command."""
+    names = {"-n": "namespace", "--context": "context", "--kubeconfig": "kubeconfig", "--as": "as_user"}
+    words = [word for name, key in names.items() if options[key] for word in (name, options[key])]
+    return words + [word for group in options["as_groups"] for word in ("--as-group", group)]
+
+
 def namespace_options(command: F) -> F:
     """The options of `cluster_options`, and -n; `connect` takes their values."""
     of_namespace = click.option(

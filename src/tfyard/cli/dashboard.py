@@ -148,23 +148,11 @@ def _identity(options: Mapping[str, Any]) -> ViewerIdentity:
     def find(address: Address) -> Place:
         address.require_name()
         here = {"local": not address.namespace, "namespace": address.namespace}
-        title = address.name if address.namespace else f"run/{address.name}"
-        return target.to_change(title, {**options, **here})
+        return target.to_change(address.title, {**options, **here})
 
     return ViewerIdentity(
         sources=sources,
         find=find,
         connect=(lambda: cluster.connect(options)) if has_cluster else None,
-        options=_repeated(options),
+        options="".join(f" {shlex.quote(word)}" for word in cluster.repeated({**options, "namespace": ""})),
     )
-
-
-def _repeated(options: Mapping[str, Any]) -> str:
-    given = {
-        "--kubeconfig": options["kubeconfig"],
-        "--context": options["context"],
-        "--as": options["as_user"],
-    }
-    words = [word for name, value in given.items() if value for word in (name, value)]
-    words += [word for group in options["as_groups"] for word in ("--as-group", group)]
-    return f" {shlex.join(words)}" if words else ""

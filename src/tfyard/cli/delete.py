@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, output, several, target
+from tfyard.cli import acting, cluster, output, several
 from tfyard.cli.waiting import seconds
 
 
@@ -16,7 +16,7 @@ from tfyard.cli.waiting import seconds
 @acting.yes_option
 @output.text_or_json
 @cluster.job_options
-def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **options: Any) -> None:
+def command(names: tuple[str, ...], wait: bool, timeout: str, **options: Any) -> None:
     """Delete jobs with their pods and logs. Claims and their data stay, unless a job is their owner. Of a run on
     this machine, the record and the logs are removed; its volumes stay. A run that still runs is not deleted.
 
@@ -29,11 +29,5 @@ def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **optio
       tfyard delete -l team=vision -n ml
       tfyard delete @latest --local
     """
-    intents = several.each(lambda place: place.delete(), several.places(names, options, target.to_change))
-    acting.carry_out(
-        *intents,
-        yes=yes,
-        timeout=seconds(timeout) if wait else None,
-        form=options["output"],
-        single=len(names) == 1,
-    )
+    wait_for = seconds(timeout) if wait else None
+    acting.change(names, options, lambda place: place.delete(), timeout=wait_for, running=False)

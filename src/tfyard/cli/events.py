@@ -38,6 +38,4 @@ def command(name: str, warnings: bool, output: str, **options: Any) -> None:
         rows = [EVENT_COLUMNS, *event_rows(shown, datetime.now(UTC))]
         click.echo("\n".join(table.lines(rows)))
     else:
-        target.say(
-            f"{name} has no events" + ("; a cluster keeps them for an hour" if place.namespace else "")
-        )
+        target.say("; ".join(filter(None, (f"{name} has no events", place.events_kept))))

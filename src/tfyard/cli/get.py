@@ -212,7 +212,7 @@ def _known(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _order(row: Listed) -> tuple[object, ...]:
-    return not row.job.namespace, row.job.namespace, row.job.name
+    return row.job.namespace or "~", row.job.name  # runs are the last
 
 
 class _RowPrinter:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, offers, output, several, target
+from tfyard.cli import acting, cluster, offers, output, several
 from tfyard.cli.waiting import seconds
 
 
@@ -35,18 +35,11 @@ def command(
       tfyard restart mnist --all --yes
       tfyard restart -l team=vision ps
     """
-    yes = bool(options.pop("yes"))
+
     names = (name,) if name and not options["selector"] else ()
     words = words if names or not name else (name, *words)  # with -l, every argument is a task or a role
     if bool(words) == everything:
         raise click.UsageError("Name tasks or roles, as in worker-1 or ps; or all of them, by --all.")
-    intents = several.each(
-        lambda place: place.restart(words), several.places(names, options, target.to_change, running=True)
-    )
-    acting.carry_out(
-        *intents,
-        yes=yes,
-        timeout=None if no_wait else seconds(timeout),
-        form=options["output"],
-        single=len(names) == 1,
+    acting.change(
+        names, options, lambda place: place.restart(words), timeout=None if no_wait else seconds(timeout)
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, output, several, target
+from tfyard.cli import acting, cluster, output, several
 
 
 @click.command("resume", cls=acting.ActionCommand)
@@ -16,7 +16,7 @@ from tfyard.cli import acting, cluster, output, several, target
 @acting.yes_option
 @output.text_or_json
 @cluster.job_options
-def command(names: tuple[str, ...], quiet: bool, yes: bool, **options: Any) -> None:
+def command(names: tuple[str, ...], **options: Any) -> None:
     """Resume jobs that were stopped. Their tasks start again, except those that had finished. A program
     continues from its checkpoints, if it reads them.
 
@@ -29,7 +29,4 @@ def command(names: tuple[str, ...], quiet: bool, yes: bool, **options: Any) -> N
       tfyard resume -l team=vision -n ml
       tfyard resume @latest --local
     """
-    intents = several.each(
-        lambda place: place.resume(), several.places(names, options, target.to_change, running=True)
-    )
-    acting.carry_out(*intents, yes=yes, quiet=quiet, form=options["output"], single=len(names) == 1)
+    acting.change(names, options, lambda place: place.resume())

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import acting, cluster, output, several, target
+from tfyard.cli import acting, cluster, output, several
 from tfyard.cli.waiting import seconds
 
 
@@ -18,7 +18,7 @@ from tfyard.cli.waiting import seconds
 @acting.yes_option
 @output.text_or_json
 @cluster.job_options
-def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **options: Any) -> None:
+def command(names: tuple[str, ...], wait: bool, timeout: str, **options: Any) -> None:
     """Stop jobs: their pods are deleted after their grace period, the jobs stay; `tfyard resume` continues them.
     Nothing is stopped if one of the names is wrong; -l stops those that have not ended.
 
@@ -32,13 +32,4 @@ def command(names: tuple[str, ...], wait: bool, timeout: str, yes: bool, **optio
       tfyard stop -l team=vision -n ml
       tfyard stop @latest --local
     """
-    intents = several.each(
-        lambda place: place.stop(), several.places(names, options, target.to_change, running=True)
-    )
-    acting.carry_out(
-        *intents,
-        yes=yes,
-        timeout=seconds(timeout) if wait else None,
-        form=options["output"],
-        single=len(names) == 1,
-    )
+    acting.change(names, options, lambda place: place.stop(), timeout=seconds(timeout) if wait else None)

@@ -122,12 +122,11 @@ def _print_manifests(submission: Submission, where: dict[str, Any], form: str) -
     namespace = submission.namespace or _namespace(where)
     try:
         prepared = prepare(submission, namespace)
+        problems.report(prepared.warnings, prepared.text)
     except SweepGiven as given:
         from tfyard.cli import submitted_sweep  # 100 ms, which a job does not need
 
-        submitted_sweep.print_manifests(submitted_sweep.prepared(given, submission, namespace), form)
-        return
-    _tell(prepared)
+        prepared = submitted_sweep.prepared(given, submission, namespace).prepared
     for note in prepared.notes:
         target.say(note)
     manifests = offline(prepared)
@@ -142,16 +141,12 @@ def _namespace(where: dict[str, Any]) -> str:
     return cluster.connect(where).access.namespace if cluster.is_configured(where) else "default"
 
 
-def _tell(prepared: PreparedSubmission) -> None:
-    problems.report(prepared.warnings, prepared.text)
-
-
 def _submit(client: SyncClient, submission: Submission, after: After, where: dict[str, Any]) -> int:
     # With asyncio 20 ms, which --dry-run does not need.
     from tfyard.remote.submitting.submission import submit_prepared
 
     prepared = prepare(submission, client.access.namespace)
-    _tell(prepared)
+    problems.report(prepared.warnings, prepared.text)
     with _at_mlflow(prepared, submission, after) as at_mlflow:
         submitted = submit_prepared(
             client,
@@ -167,11 +162,12 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
             return 0
         if submission.dry_run:
             return 0
+        name = join([job.name, *cluster.repeated(where)])
         if not (after.follow or after.wait):
             click.echo(f"{job.title} {'submitted' if submitted.is_changed else 'unchanged'}")
-            target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
+            target.say(f"`tfyard logs -f {name}` follows it")
             return 0
-        code = _end_or_interrupt(job, after, _named(job, where), at_mlflow)
+        code = _end_or_interrupt(job, after, name, at_mlflow)
     if code is None:
         return INTERRUPT_CODE
     if after.on_finish and not (code == DELETED_CODE and _is_gone(client, submitted)):
@@ -257,11 +253,3 @@ def _copy(client: SyncClient, job: Found, folder: Path, image: str) -> int:
     for each in copied:
         progress_bar.report(each)
     return int(any(each.problems for each in copied))
-
-
-def _named(job: OnCluster, where: dict[str, Any]) -> str:
-    """The name of the job for other commands, with the options that name its cluster."""
-    words = [job.name]
-    for option, key in (("-n", "namespace"), ("--context", "context"), ("--kubeconfig", "kubeconfig")):
-        words += [option, where[key]] if where[key] else []
-    return join(words)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from tfyard import formats
-from tfyard.cli import output, problems, target
+from tfyard.cli import cluster, output, problems, target
 from tfyard.cli.screen import sweep as screen
 from tfyard.cli.waiting import until
 from tfyard.errors import Usage
 from tfyard.job_input.sweeps import SweepOptions, of_file
-from tfyard.remote.submitting.prepare import offline
 from tfyard.remote.sweeps import driver_job, driver_state, store
 from tfyard.remote.sweeps.driving import DriveOnCluster
 from tfyard.remote.sweeps.submission import PreparedSweep, prepare_sweep, submit
@@ -42,17 +40,6 @@ def prepared(given: SweepGiven, submission: Submission, namespace: str) -> Prepa
     return ready
 
 
-def print_manifests(sweep: PreparedSweep, form: str) -> None:
-    """The job of all trials, with the names of the parameters in braces, and what it needs."""
-    for note in sweep.prepared.notes:
-        target.say(note)
-    manifests = offline(sweep.prepared)
-    if form == "json":
-        output.print_objects(output.OutputForm(form), manifests, single=False)
-    else:
-        click.echo(formats.to_yaml(*manifests), nl=False)
-
-
 def send(
     client: SyncClient,
     sweep: PreparedSweep,
@@ -74,7 +61,7 @@ def send(
     driver_job.create(client, made, driver, target.say)
     driver_state.wait_for_begin(client, made, driver, target.say)
     place = SweepOnCluster(client.access, made, target.say)
-    name = _named(made.name, where)
+    name = join([made.name, *cluster.repeated(where)])
     if after.output != "text":
         _print(place, after.output)
         return 0
@@ -96,10 +83,3 @@ def _print(place: SweepOnCluster, form: str) -> None:
         click.echo(place.title)
     else:
         output.print_objects(output.OutputForm(form), [place.manifest()], single=True)
-
-
-def _named(name: str, where: dict[str, Any]) -> str:
-    words = [name]
-    for option, key in (("-n", "namespace"), ("--context", "context"), ("--kubeconfig", "kubeconfig")):
-        words += [option, where[key]] if where[key] else []
-    return join(words)

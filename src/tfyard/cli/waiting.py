@@ -4,7 +4,6 @@ import math
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from tfyard.overview import job_table, waiting
 from tfyard.sdk import durations
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def until(place: "Place", goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.WaitResult:
-    """Print each state of a job until the goal or the deadline. A run on this machine has its own exit code."""
+    """Print each state of a job until the goal or the deadline."""
     last = ""
     for job in place.states(deadline):
         if job is None:
             return waiting.deleted(place.name)
         if over := waiting.verdict(job, goal, fail_on):
-            return replace(over, code=place.exit_code() or over.code) if over.code else over
+            return over
         now = job_table.state(job)
         if now != last:
             click.echo(f"{place.name}: {now}", err=True)

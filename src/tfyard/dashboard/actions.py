@@ -126,7 +126,7 @@ def _preview(viewer: Viewer, wish: Wish, job: Address) -> Preview:
     except TfyardError as problem:
         return Preview(address=job, problem=harmless(str(problem)))
     lasts = "the run goes on for as long as this dashboard runs"
-    notes = (*intent.notes, *((lasts,) if intent.in_foreground else ()))
+    notes = (*intent.notes, *((lasts,) if intent.foreground else ()))
     return Preview(
         address=job,
         heading=intent.heading,

@@ -254,7 +254,7 @@ class JobsBoard:
             return True  # the clock was set back
         often = PAGE_EVERY if interest.whole else max(LIST_EVERY, len(self._interests) / MOST_A_SECOND)
         every = max(often, SLOWER * known.took)
-        if known.of != row.job:
+        if known.row != row:
             return age >= min(every, PAGE_EVERY)
         return not row.is_over and age >= every
 
@@ -272,7 +272,7 @@ class JobsBoard:
             if (row := self.rows.get(address)) is None:
                 return
             at = datetime.now(UTC)
-            found = Details(at=at, took=1.0, of=row.job, problems=(str(problem),))
+            found = Details(at=at, took=1.0, row=row, problems=(str(problem),))
         self.details[address] = found
         self.details.move_to_end(address)
         while len(self.details) > MOST_DETAILS:
@@ -280,6 +280,6 @@ class JobsBoard:
         self._notify()
 
     def _details(self, address: Address, whole: bool) -> Details:
-        place, row = self._identity.find(address), self.rows.get(address)
-        job = row.job if row else place.summary()
-        return details.read(place, job, self.details.get(address), whole=whole)
+        place = self._identity.find(address)
+        row = self.rows.get(address) or place.row()
+        return details.read(place, row, self.details.get(address), whole=whole)

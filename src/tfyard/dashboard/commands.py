@@ -9,7 +9,7 @@ from tfyard.dashboard.addresses import Address
 def line(action: str, jobs: Sequence[Address], words: Sequence[str] = (), options: str = "") -> str:
     """`tfyard scale mnist worker=4 -n research`; several jobs must be of one namespace, or runs."""
     namespaces = {job.namespace for job in jobs}
-    names = [job.name if job.namespace else f"run/{job.name}" for job in jobs]
+    names = [job.title for job in jobs]
     where = [f"-n {shlex.quote(name)}" for name in namespaces if name]
     parts = ["tfyard", action, *map(shlex.quote, (*names, *words)), *where]
     return " ".join(parts) + (options if where else "")

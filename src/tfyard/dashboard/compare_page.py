@@ -118,5 +118,5 @@ def _query(jobs: Sequence[Address]) -> str:
 
 def _line(viewer: Viewer, jobs: Sequence[Address]) -> str:
     """The command, where one can name all jobs: it takes one namespace."""
-    namespaces = {job.namespace for job in jobs if job.namespace}
+    namespaces = {job.namespace for job in jobs} - {""}
     return commands.line("compare", jobs, (), viewer.identity.options) if len(namespaces) < 2 else ""

@@ -11,14 +11,14 @@ from tfyard.dashboard import job_specs
 from tfyard.errors import TfyardError
 from tfyard.model.summary import JobSummary
 from tfyard.overview import attempts, metrics, queue_place
-from tfyard.overview.job_table import state
+from tfyard.overview.job_table import CUT_OFF, state
 from tfyard.overview.job_view import JobView
 from tfyard.overview.metrics import Point
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.queue_place import QueuePlace
 from tfyard.overview.top import TaskUse
 from tfyard.overview.why import Answer, explain
-from tfyard.sdk.place import Place, SpecText
+from tfyard.sdk.place import Listed, Place, SpecText
 
 T = TypeVar("T")
 Asked = Callable[[Callable[[], Any], Any], Any]
@@ -27,15 +27,15 @@ RECORDED = timedelta(minutes=1)
 """Time after which a job without a record is taken to have none."""
 FINE = ("Running", "Succeeded")
 """States of jobs in lists whose cause is not asked for."""
-OVER = ("Succeeded", "Failed", "Stopped", "Interrupted", "Killed")
+OVER = ("Succeeded", "Failed", *CUT_OFF)
 
 
 class Details(Struct, frozen=True, kw_only=True):
     at: datetime
     took: float
     """Seconds that reading has taken."""
-    of: JobSummary
-    """The row that they belong to."""
+    row: Listed
+    """The row of the job when they were read."""
     view: JobView | None = None
     answer: Answer | None = None
     progress: Progress | None = None
@@ -56,12 +56,12 @@ def is_over(job: JobSummary) -> bool:
     return job.status.is_finished or state(job) in OVER
 
 
-def read(place: Place, job: JobSummary, known: Details | None, *, whole: bool) -> Details:
+def read(place: Place, row: Listed, known: Details | None, *, whole: bool) -> Details:
     """`whole`: all that the job's own page shows; otherwise what a list needs, which costs fewer requests.
     `known`: what was read before, of which some does not change."""
-    started, now, problems = time.monotonic(), datetime.now(UTC), list[str]()
-    if place.sweep() is not None:  # its row has all of it
-        return Details(at=now, took=0.0, of=job, is_whole=True)
+    started, now, problems, job = time.monotonic(), datetime.now(UTC), list[str](), row.job
+    if row.sweep is not None:  # the row has all of it
+        return Details(at=now, took=0.0, row=row, is_whole=True)
 
     def asked(question: Callable[[], T], default: T) -> T:
         try:
@@ -81,7 +81,7 @@ def read(place: Place, job: JobSummary, known: Details | None, *, whole: bool) -
     return Details(
         at=now,
         took=time.monotonic() - started,
-        of=job,
+        row=row,
         view=view,
         answer=explain(evidence, now) if evidence else None,
         progress=metrics.progress(points, total_steps(found) if found else None),
@@ -100,13 +100,13 @@ def _specs(place: Place, view: JobView | None, known: Details | None, asked: Ask
     """Read again only if the job has changed."""
     if known and known.specs and known.view and view and view.job and known.view.job == view.job:
         return known.specs
-    found: list[SpecText] = asked(place.specs, [])
-    return job_specs.with_rendered(found, view.job if view else None, is_local=not place.namespace)
+    texts: list[SpecText] = asked(place.specs, [])
+    return job_specs.with_rendered(texts, view.job if view else None, place.rendered_as)
 
 
 def _owner(place: Place, job: JobSummary, known: Details | None, asked: Asked) -> str:
     """The record of a job never changes, but comes a moment after the job."""
-    is_same = known is not None and known.of.created == job.created
+    is_same = known is not None and known.row.job.created == job.created
     if known and is_same and (known.owner or known.at - job.created > RECORDED):
         return known.owner
     return str(asked(place.submitter, ""))

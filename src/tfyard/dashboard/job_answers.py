@@ -55,8 +55,7 @@ async def known(request: web.Request) -> KnownJob:
     row = job_page.row_of(viewer, address)
     if row is None:
         place = await aio.in_thread(_found, viewer, address)
-        summary = await aio.in_thread(place.summary)
-        row = Listed(place.title, summary, summary.status.is_finished)
+        row = await aio.in_thread(place.row)
     return KnownJob(viewer, address, row, details)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from tfyard.dashboard import buttons, charts, commands, drawing, jobs_page, times
 from tfyard.dashboard.addresses import Address
-from tfyard.dashboard.details import Details
 from tfyard.dashboard.drawing import PagePart
 from tfyard.dashboard.viewer import Viewer
 from tfyard.overview import attempts, job_table, job_view, top
@@ -63,16 +62,14 @@ def parts(viewer: Viewer, address: Address, row: Listed, missing: Mapping[str, s
     return [drawing.part(id, "job_parts.html", {"v": known}) for id in PARTS]
 
 
-def row_of(viewer: Viewer, address: Address, details: Details | None = None) -> Listed | None:
-    """The row of a job that is there, or was deleted while somebody looked. A job that the list does not have yet
-    is known by its details."""
+def row_of(viewer: Viewer, address: Address) -> Listed | None:
+    """The row of a job that is there, or was deleted while its page was open. A job that is not in the list is
+    known by its details."""
     board = viewer.board
-    if known := board.rows.get(address):
-        return known
-    if gone := board.gone.get(address):
-        return gone.row
-    found = details or board.details.get(address)
-    return Listed(address.title, found.of, found.of.status.is_finished) if found else None
+    if row := board.rows.get(address):
+        return row
+    known = board.gone.get(address) or board.details.get(address)
+    return known.row if known else None
 
 
 def _sentence(view: JobView, now: datetime) -> str:

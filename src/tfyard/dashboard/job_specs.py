@@ -15,16 +15,15 @@ LONGEST = 300_000
 """Characters of a form that a page shows; all forms of a job must fit into a page that is saved."""
 
 
-def with_rendered(known: Sequence[SpecText], job: Job | None, *, is_local: bool) -> tuple[SpecText, ...]:
-    """The forms in their order. A job that cannot be read cannot be rendered."""
-    made = [SpecText("rendered", _rendered(job, is_local=is_local))] if job else []
-    return tuple(sorted((*known, *made), key=lambda each: list(TITLES).index(each.form)))
+def with_rendered(texts: Sequence[SpecText], job: Job | None, forms: Sequence[str]) -> tuple[SpecText, ...]:
+    """The texts in their order, with the first of the forms that the job can be rendered in. A job that cannot be
+    read cannot be rendered."""
+    rendered = [SpecText("rendered", _rendered(job, forms))] if job else []
+    return tuple(sorted((*texts, *rendered), key=lambda each: list(TITLES).index(each.form)))
 
 
-def _rendered(job: Job, *, is_local: bool) -> str:
-    """A run on this machine as the TFJob that it would be on a cluster, a TFJob as the objects that it stands
-    for, if it can do without an operator."""
-    forms, notes = ("tfjob",) if is_local else ("plain", "tfjob"), list[str]()
+def _rendered(job: Job, forms: Sequence[str]) -> str:
+    notes = list[str]()
     if job.code is not None and job.code.kind == "folder":
         notes.append("without the files of its code, which that adds")
         job = replace(job, code=None)

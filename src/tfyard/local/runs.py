@@ -64,7 +64,9 @@ def summary(run: RunDirectory, record: RunRecord) -> JobSummary:
     if record.ended:
         ended, roles = status.completion_time or record.ended, _roles(status, record)
         status = replace(status, completion_time=ended, replica_statuses=roles)
-    return JobSummary(name=record.name, job=record.job, created=record.started, status=status)
+    return JobSummary(
+        name=record.name, job=record.job, created=record.started, status=status, exit_code=record.exit_code
+    )
 
 
 def _in_words(status: Status) -> Status:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .status import Status
 
@@ -17,6 +18,11 @@ class JobSummary(Struct, frozen=True, kw_only=True):
     """Name in the job's file; the name of a run on this machine is a different one."""
     created: datetime
     status: Status = Status()
+    exit_code: int | None = None
+    """Exit code of a run on this machine that has ended; a TFJob has it in its status."""
+
+    def deleted(self) -> "JobSummary":
+        return replace(self, status=replace(self.status, phase="Deleted"))
 
 
 class RecordedEvent(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tfyard.overview.curves import share
 from tfyard.overview.metrics import COLOURS, escaped
 from tfyard.overview.wording import number
 
@@ -38,7 +39,7 @@ def _panel(name: str, curves: Sequence[Curve], top: int) -> Iterator[str]:
         yield f'<text x="{place}" y="{top + LINE + inner + 14}" text-anchor="{anchor}">{x:,}</text>'
     for index, (label, points) in enumerate(curves):
         colour = COLOURS[index % len(COLOURS)]
-        placed = ((_share(x, *xs), 1 - _share(y, low, high)) for x, y in points)
+        placed = ((share(x, *xs), 1 - share(y, low, high)) for x, y in points)
         wide, first = WIDTH - LEFT - 20, top + LINE
         drawn = " ".join(f"{LEFT + x * wide:.1f},{first + y * inner:.1f}" for x, y in placed)
         yield f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{drawn}"/>'
@@ -51,9 +52,3 @@ def _extent(curves: Iterable[Curve]) -> tuple[tuple[int, int], float, float]:
     every = [point for _, points in curves for point in points]
     xs, ys = [x for x, _ in every], [y for _, y in every]
     return (min(xs), max(xs)), min(ys), max(ys)
-
-
-def _share(value: float, low: float, high: float) -> float:
-    """Position between low and high. Values are halved, because the difference of two floats may overflow."""
-    span = high / 2 - low / 2
-    return (value / 2 - low / 2) / span if span else 0.5

@@ -29,6 +29,13 @@ def finite(points: Points) -> list[tuple[float, float]]:
     return [(x, y) for x, y in points if math.isfinite(y)]
 
 
+def share(value: float, low: float, high: float, *, flat: float = 0.5) -> float:
+    """Position between low and high, from 0 to 1; `flat`: if these are the same. Values are halved, because the
+    difference of two floats may overflow."""
+    span = high / 2 - low / 2
+    return (value / 2 - low / 2) / span if span else flat
+
+
 def scaled(points: Points, box: CurveBox) -> list[tuple[float, float]]:
     """The points in the picture; the curve fills the box. Values are halved before subtraction: the difference of
     two floats may overflow."""

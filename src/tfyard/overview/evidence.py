@@ -11,7 +11,7 @@ from msgspec import Struct
 from tfyard.model import Manifest, Role, RoleStatus, Status, tensorflow_container
 from tfyard.overview.cause import Quote, Source, cut
 from tfyard.overview.fixes import GivenAs
-from tfyard.overview.record import CUT_OFF
+from tfyard.overview.job_table import CUT_OFF
 from tfyard.overview.references import Reference, of_pod
 from tfyard.planner.results import is_final
 from tfyard.views.objects import (

@@ -38,6 +38,10 @@ def row(job: JobSummary, now: datetime, shape: TableShape, trials: str = "") -> 
     return (job.namespace or LOCAL, *cells) if shape.has_namespaces else cells
 
 
+CUT_OFF = ("Stopped", "Interrupted", "Killed")
+"""States of runs and sweeps that ended before their time, and can be resumed."""
+
+
 def state(job: JobSummary) -> str:
     """The phase, or the last true condition, if the operator writes no phase; Pending: there is neither."""
     types = (condition.type for condition in reversed(job.status.conditions) if condition.status == "True")

@@ -16,7 +16,7 @@ from tfyard.planner import indexes
 INTERRUPT_CODE = Interrupted.exit_code
 PREPARING = "Preparing"
 """Outcome of a task whose init container runs."""
-CUT_OFF = ("Stopped", "Interrupted", "Killed")
+
 """Phases of a run that ended before its job did."""
 
 

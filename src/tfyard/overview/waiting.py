@@ -35,7 +35,8 @@ def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> WaitRe
     if status.has("Succeeded") or state(job) == "Succeeded":
         return WaitResult(0, f"{job.name}: Succeeded")
     if status.is_finished or state(job) in ("Failed", "Interrupted", "Stopped", "Killed"):
-        return WaitResult(0 if goal == "finished" else status.exit_code or 1, _failed(job))
+        code = job.exit_code or status.exit_code or 1
+        return WaitResult(0 if goal == "finished" else code, _failed(job))
     if goal == "running" and state(job) in ("Running", "Stalled"):
         return WaitResult(0, f"{job.name}: {state(job)}")
     obstacles = (OBSTACLES[name] for name in fail_on)

@@ -30,7 +30,7 @@ BEST_TRIALS = 10
 CELL = "text-align:left;padding:.1em 1em .1em 0;white-space:nowrap"
 COLOURS = {"Succeeded": "#2e7d32", "Failed": "#c62828", "Killed": "#c62828", "Running": "#1565c0"}
 OTHER = "#8a6d00"
-BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;max-width:46em;font-family:sans-serif"
+BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;font-family:sans-serif"
 
 
 def html(place: "Place") -> str:
@@ -40,15 +40,14 @@ def html(place: "Place") -> str:
         body = "".join(_body(place) if state is None else _sweep_body(place, state))
     except TfyardError as problem:
         body = f"<b>{escape(place.name)}</b>{_text(str(problem))}"
-    return f'<div style="{BOX}">{body}</div>'
+    return f'<div style="{BOX};max-width:46em">{body}</div>'
 
 
 def _body(place: "Place") -> Iterator[str]:
     job = place.summary()
     state = job_table.state(job)
-    where = f"namespace {job.namespace}" if job.namespace else "on this machine"
     colour = COLOURS.get(state, OTHER)
-    yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">{escape(where)}</span><br>'
+    yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">{escape(place.where)}</span><br>'
     yield f'<b style="color:{colour}">{escape(state)}</b> {escape(_since(job))}'
     roles = [
         f"{name.lower()} {role.ready}" for name, role in job.status.replica_statuses.items() if role.ready
@@ -65,21 +64,20 @@ def _body(place: "Place") -> Iterator[str]:
 def _sweep_body(place: "Place", state: SweepState) -> Iterator[str]:
     """The progress, the best trials with their values, and the best value so far."""
     job = place.summary()
-    where = f"namespace {job.namespace}" if job.namespace else "on this machine"
-    yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">sweep {escape(where)}</span><br>'
+    yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">sweep {escape(place.where)}</span><br>'
     yield f'<b style="color:{COLOURS.get(state.phase, OTHER)}">{escape(state.phase)}</b> {escape(_since(job))}'
     yield escape(f" · {sweep_text.progress(state)}")
     if state.message:
         yield _text(state.message)
     head, *rows = sweep_text.trial_rows(state, datetime.now(UTC))
     if rows:
-        body = "".join(map(_row, rows[:BEST_TRIALS]))
-        yield f'<table style="margin-top:.5em">{_row(head, "th")}{body}</table>'
+        body = "".join(map(table_row, rows[:BEST_TRIALS]))
+        yield f'<table style="margin-top:.5em">{table_row(head, "th")}{body}</table>'
         yield f"<i>and {len(rows) - BEST_TRIALS} more</i>" if len(rows) > BEST_TRIALS else ""
     yield _curve(sweep_text.best_so_far(state))
 
 
-def _row(cells: Sequence[str], tag: str = "td") -> str:
+def table_row(cells: Sequence[str], tag: str = "td") -> str:
     shown = (f'<{tag} style="{CELL}">{escape(cell)}</{tag}>' for cell in cells)
     return f"<tr>{''.join(shown)}</tr>"
 

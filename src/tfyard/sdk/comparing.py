@@ -12,12 +12,10 @@ from tfyard.errors import NotPossible, Usage
 from tfyard.job_input.git_trees import RecordedCode, difference
 from tfyard.overview import comparison, comparison_text, curve_panels
 from tfyard.overview.comparison import ComparedJob, Comparison
+from tfyard.sdk.card import BOX, table_row
 
 if TYPE_CHECKING:
     from tfyard.sdk.place import Place
-
-BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;font-family:sans-serif;overflow:auto"
-CELL = "text-align:left;padding:.1em 1em .1em 0;white-space:nowrap"
 
 
 def compare(places: Sequence[Place]) -> Comparison:
@@ -115,9 +113,10 @@ class RunComparison:
 
     def _repr_html_(self) -> str:
         head, *rows = comparison_text.table(self._compared)
-        body = "".join(_html_row(row, "td") for row in rows if row)
+        body = "".join(table_row(row) for row in rows if row)
         notes = "".join(f"<div>{escape(note)}</div>" for note in self._compared.notes)
-        return f'<div style="{BOX}"><table>{_html_row(head, "th")}{body}</table>{notes}{self.plot()}</div>'
+        table = f"<table>{table_row(head, 'th')}{body}</table>"
+        return f'<div style="{BOX};overflow:auto">{table}{notes}{self.plot()}</div>'
 
     def __str__(self) -> str:
         return "\n".join(comparison_text.lines(self._compared))
@@ -128,8 +127,3 @@ class RunComparison:
 
 def picture(compared: Comparison) -> str:
     return curve_panels.svg(comparison.curves(compared), " and ".join(compared.labels))
-
-
-def _html_row(row: Sequence[str], tag: str) -> str:
-    cells = (f'<{tag} style="{CELL}">{escape(cell)}</{tag}>' for cell in row)
-    return f"<tr>{''.join(cells)}</tr>"

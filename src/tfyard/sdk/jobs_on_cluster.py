@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from tfyard.kube import Forbidden, Removed, Snapshot, requests, sync_lists
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
@@ -15,6 +13,7 @@ from tfyard.model.permission import Permission
 from tfyard.overview import sweep_text
 from tfyard.remote.reading import jobs
 from tfyard.remote.sweeps import store
+from tfyard.sdk import rows
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.place import Contact, Listed, silent
 
@@ -46,9 +45,8 @@ class JobsOnCluster:
             sweeps = _sweeps(client, self._scope(client))
             listed = jobs.summaries(client, self._scope(client))
         known = {(sweep.namespace, sweep.name) for sweep in sweeps}
-        rows = [_row(each) for each in listed if (each.job.namespace, each.sweep) not in known]
-        both = [*map(_sweep_row, sweeps), *rows] if sweeps else rows
-        return sorted(both, key=lambda row: (row.job.namespace, row.job.name))
+        of_jobs = [_row(each) for each in listed if (each.job.namespace, each.sweep) not in known]
+        return sorted([*map(_sweep_row, sweeps), *of_jobs], key=lambda row: (row.job.namespace, row.job.name))
 
     def places(self) -> list[Place]:
         with self._connect() as client:
@@ -96,7 +94,7 @@ class JobsOnCluster:
             now = {each.metadata.uid: _sweep_row(each) for each in objects if each.stored}
             is_gone = isinstance(event, Removed)
             gone = [*now] if is_gone else [*known.keys() - now] if isinstance(event, Snapshot) else []
-            removed = [_deleted(known.pop(uid)) for uid in gone if uid in known]
+            removed = [known.pop(uid).deleted() for uid in gone if uid in known]
             changed = {} if is_gone else {uid: row for uid, row in now.items() if known.get(uid) != row}
             known |= changed
             yield [*changed.values(), *removed]
@@ -113,17 +111,12 @@ class JobsOnCluster:
 
 
 def _row(listed: jobs.LocatedJob) -> Listed:
-    return Listed(listed.title, listed.job, listed.job.status.is_finished)
+    return rows.of_tfjob(listed.title, listed.job)
 
 
 def _sweep_row(sweep: SweepObject) -> Listed:
     state = sweep.state(datetime.now(UTC))
-    row = sweep_text.row(sweep.name, sweep.namespace, state)
-    return Listed(f"sweep/{sweep.name}", row, state.phase != "Running", state)
-
-
-def _deleted(row: Listed) -> Listed:
-    return replace(row, job=replace(row.job, status=replace(row.job.status, phase="Deleted")))
+    return rows.of_sweep(f"sweep/{sweep.name}", sweep_text.row(sweep.name, sweep.namespace, state), state)
 
 
 def _sweeps(client: SyncClient, scope: jobs.Scope) -> list[SweepObject]:

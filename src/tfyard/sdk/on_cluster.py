@@ -13,6 +13,7 @@ from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import only
 from tfyard.remote.reading import jobs
+from tfyard.sdk import rows
 from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
 
 # Each method imports what only it needs: 30 ms for questions and actions (planner/, formats/), 20 ms for asyncio,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         CommandOutput,
         Copy,
         HelperOptions,
+        Listed,
         NotebookOptions,
         Place,
         RerunOptions,
@@ -63,13 +65,15 @@ GOES_ON = {
 
 
 class OnCluster:
-    folder = None
+    folder, events_kept = None, "a cluster keeps them for an hour"
+    rendered_as: tuple[str, ...] = ("plain", "tfjob")
 
     def __init__(self, access: Access, job: Found, say: Say, client: SyncClient | None = None) -> None:
         """`client`: the connection that found the job. Commands of the terminal use it, and the job as it was
         found; without it, each question opens a connection and reads the job again."""
         self._access, self._job, self._say, self._client = access, job, say, client
         self.name, self.title, self.namespace = job.name, job.title, job.namespace
+        self.where = f"in the namespace {job.namespace}"
 
     @contextmanager
     def _asking(self) -> Iterator[tuple[SyncClient, Found]]:
@@ -99,6 +103,9 @@ class OnCluster:
 
     def summary(self) -> JobSummary:
         return self._current().summary
+
+    def row(self) -> Listed:
+        return rows.of_tfjob(self.title, self.summary())
 
     def sweep(self) -> None:
         return None
@@ -132,9 +139,6 @@ class OnCluster:
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
         with self._client or SyncClient(self._access) as client:
             yield from jobs.follow(client, self._job, deadline)
-
-    def exit_code(self) -> int | None:
-        return None
 
     def tasks(self) -> list[str]:
         from tfyard.remote.reading import tasks
@@ -248,7 +252,7 @@ class OnCluster:
         return Intent(
             name=self.name,
             title=self.title,
-            heading=f"{intent.verb} {self.title} in the namespace {self.namespace}",
+            heading=f"{intent.verb} {self.title} {self.where}",
             goes=intent.goes,
             stays=intent.stays,
             notes=intent.notes,
@@ -344,7 +348,13 @@ class OnCluster:
     def tensorboard(
         self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
     ) -> AbstractAsyncContextManager[list[Page]]:
-        other_jobs = [place._current() for place in others if isinstance(place, OnCluster)]
+        other_jobs = []
+        for other in others:
+            if not isinstance(other, OnCluster):
+                raise NotPossible(
+                    f"{self.title} is {self.where}, {other.title} {other.where}: a board for each"
+                )
+            other_jobs.append(other._current())
         return self._streams("tfyard tensorboard").boards(other_jobs, log_dir, helper, here)
 
     def notebook(self, wanted: NotebookOptions, here: Here) -> AbstractAsyncContextManager[Page]:

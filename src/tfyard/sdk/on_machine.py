@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfyard.errors import NotPossible, NotRunning, TfyardError, Usage
+from tfyard.sdk import rows
 from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
 
 # Each method imports what only it needs: 45 ms for questions (planner/, node/, formats/), 80 ms for actions (with
@@ -35,14 +36,24 @@ if TYPE_CHECKING:
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.messages import Rerun, Resume, StartRun
     from tfyard.sdk.pages import Here, Page, Ports
-    from tfyard.sdk.place import CommandOutput, Copy, HelperOptions, Place, RerunOptions, Say, TaskCommand
+    from tfyard.sdk.place import (
+        CommandOutput,
+        Copy,
+        HelperOptions,
+        Listed,
+        Place,
+        RerunOptions,
+        Say,
+        TaskCommand,
+    )
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the record of a run."""
 
 
 class OnMachine:
-    namespace = ""
+    namespace, where, events_kept = "", "on this machine", ""
+    rendered_as: tuple[str, ...] = ("tfjob",)
 
     def __init__(self, directory: RunDirectory, *, asks_again: bool = False) -> None:
         """`asks_again`: the run is used for long, maybe from other folders."""
@@ -63,6 +74,12 @@ class OnMachine:
         from tfyard.local import runs
 
         return runs.summary(self.directory, self.record)
+
+    def row(self) -> Listed:
+        from tfyard.local import runs
+
+        record = self.record
+        return rows.of_run(runs.summary(self.directory, record), is_over=record.ended is not None)
 
     def sweep(self) -> None:
         return None
@@ -93,9 +110,6 @@ class OnMachine:
             if time.monotonic() >= deadline:
                 return
             time.sleep(max(0.0, min(LOOK_EVERY, deadline - time.monotonic())))
-
-    def exit_code(self) -> int | None:
-        return self.record.exit_code
 
     def tasks(self) -> list[str]:
         record = self.directory.load()
@@ -220,7 +234,8 @@ class OnMachine:
 
         order = Resume(str(self.directory.path))
         intent = self._intent("resume", (), (), partial(started, order))
-        return replace(intent, in_foreground=partial(actions.resume, self.directory))
+        prepare = partial(actions.resume, self.directory)
+        return replace(intent, foreground=lambda terminal: terminal.run(prepare))
 
     def rerun(self, changes: RerunOptions) -> Intent:
         from tfyard.local import actions
@@ -229,10 +244,11 @@ class OnMachine:
         words = (changes.sets, changes.env, changes.name)
         order = Rerun(str(self.directory.path), *words, is_exact=changes.is_exact)
         intent = self._intent("rerun", (), (), partial(started, order))
+        prepare = partial(actions.rerun, self.directory, *words, is_exact=changes.is_exact)
         return replace(
             intent,
             compare=partial(actions.compared, self.directory, *words),
-            in_foreground=partial(actions.rerun, self.directory, *words, is_exact=changes.is_exact),
+            foreground=lambda terminal: terminal.run(prepare),
         )
 
     def _intent(
@@ -328,7 +344,13 @@ class OnMachine:
         from tfyard.local import tensorboard_server
         from tfyard.sdk import pages
 
-        runs = [self, *(place for place in others if isinstance(place, OnMachine))]
+        runs = [self]
+        for other in others:
+            if not isinstance(other, OnMachine):
+                raise NotPossible(
+                    f"{self.title} is {self.where}, {other.title} {other.where}: a board for each"
+                )
+            runs.append(other)
         folders = {run.name: tensorboard_server.folder(run.directory, run.record, log_dir) for run in runs}
         async with tensorboard_server.board(folders) as reach:
             over = asyncio.ensure_future(reach.over())

@@ -75,14 +75,15 @@ class Ports(Struct, frozen=True):
 async def boards(
     places: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
 ) -> AsyncIterator[list[Page]]:
-    """Pages of TensorBoard for these jobs; runs share one, and so do jobs of a namespace."""
+    """Pages of TensorBoard for these jobs, and for the trials of sweeps; runs share one, and so do jobs of a
+    namespace."""
     async with AsyncExitStack() as stack:
-        made = list[Page]()
-        for kind in dict.fromkeys(map(type, places)):
-            first, *others = (place for place in places if type(place) is kind)
-            making = first.tensorboard(others, log_dir, helper, here)
-            made += await stack.enter_async_context(making)
-        yield made
+        jobs = [job for place in places for job in (place.sweep() and place.trials()) or [place]]
+        pages = list[Page]()
+        for where in dict.fromkeys(job.where for job in jobs):
+            first, *others = (job for job in jobs if job.where == where)
+            pages += await stack.enter_async_context(first.tensorboard(others, log_dir, helper, here))
+        yield pages
 
 
 @asynccontextmanager

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import TfyardError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tfyard.file_trees import Copied, CopyProgress
-    from tfyard.local.prepared import PreparedRun
     from tfyard.logs.lines import LogEvent, Wanted
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.forwarding import Port
     from tfyard.sdk.pages import Here, Page, Ports
-    from tfyard.sweeps.driver import Drive
 
 Say = Callable[[str], None]
 """Reports a message to the user: on standard error of a command, by the logger `tfyard` of a program."""
@@ -159,10 +158,18 @@ class Intent(Struct, frozen=True, kw_only=True):
     """The specs of the job before and after, as YAML, if the action changes it or makes a new one."""
     perform: Callable[[], Done] | None = None
     """None: nothing needs to be done, and `notes` say why."""
-    in_foreground: Callable[[], PreparedRun] | None = None
-    """Prepares the run that a terminal runs in the foreground, instead of `perform`."""
-    drives: Callable[[], Drive] | None = None
-    """Prepares the sweep that a terminal drives in the foreground, instead of `perform`."""
+    foreground: Callable[[Foreground], int] | None = None
+    """Runs it in the foreground of a terminal, instead of `perform`; the result is an exit code."""
+
+
+class Foreground(Protocol):
+    """A terminal that shows what runs in this process. Each method prepares something, and runs it to its end."""
+
+    def run(self, prepare: Callable[[], Any], /) -> int:
+        """A run: `prepare` gives a PreparedRun."""
+
+    def drive(self, prepare: Callable[[], Any], /) -> int:
+        """A sweep: `prepare` gives a Drive."""
 
 
 class Meter(Protocol):
@@ -183,12 +190,21 @@ class Place(Protocol):
     """Name that `get -o name` prints and every command accepts."""
     namespace: str
     """Namespace of the job; empty on this machine."""
+    where: str
+    """Where the job is, in words: `on this machine`, or `in the namespace ml`."""
+    events_kept: str
+    """For how long events are kept, as a sentence; empty: for ever."""
+    rendered_as: tuple[str, ...]
+    """Forms of `tfyard render` that show more than the job itself, the preferred one first."""
 
     @property
     def folder(self) -> Path | None:
-        """The folder of a run on this machine."""
+        """The folder of the record of a run or sweep; None: it is stored in a cluster."""
 
     def summary(self) -> JobSummary: ...
+
+    def row(self) -> Listed:
+        """The job as a row of a list."""
 
     def sweep(self) -> SweepState | None:
         """The state of a sweep; None: it is a job."""
@@ -207,9 +223,6 @@ class Place(Protocol):
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
         """The state now and after each change, until `deadline` on the monotonic clock; None: the job was deleted.
         A run on this machine is reported as ended when all its processes have ended."""
-
-    def exit_code(self) -> int | None:
-        """The exit code of a run on this machine that has ended; None on a cluster."""
 
     def tasks(self) -> list[str]: ...
 
@@ -286,7 +299,8 @@ class Place(Protocol):
     def tensorboard(
         self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here, /
     ) -> AbstractAsyncContextManager[list[Page]]:
-        """TensorBoard for the summaries of this job and of `others`, which are in the same kind of place."""
+        """TensorBoard for the summaries of this job and of `others`. Raises NotPossible if one of these is in
+        another kind of place."""
 
     def notebook(self, wanted: NotebookOptions, here: Here, /) -> AbstractAsyncContextManager[Page]: ...
 
@@ -302,6 +316,11 @@ class Listed(Struct, frozen=True):
     is_over: bool
     sweep: SweepState | None = None
     """The state of a sweep; None: it is a job."""
+    actions: tuple[str, ...] = ()
+    """What can be done to it in this state: stop, resume, ..., and the pages tensorboard and notebook."""
+
+    def deleted(self) -> Listed:
+        return replace(self, job=self.job.deleted())
 
 
 Contact = Callable[[str], None]

@@ -19,7 +19,6 @@ from tfyard.model.spelling import did_you_mean
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview import comparison_text, job_table, job_view, waiting
 from tfyard.overview.metrics import Point
-from tfyard.overview.waiting import WaitResult
 from tfyard.sdk import card, comparing, lines, pages, threads
 from tfyard.sdk.durations import seconds
 from tfyard.sdk.forwarding import Port
@@ -69,7 +68,7 @@ class Run:
     def exit_code(self) -> int | None:
         """The exit code of the job: 0, or that of the task that failed; None while it runs."""
         over = waiting.verdict(self._place.summary(), "succeeded")
-        return None if over is None else self._code(over)
+        return None if over is None else over.code
 
     @property
     def tasks(self) -> list[str]:
@@ -154,7 +153,7 @@ class Run:
                 raise JobDeleted(f"{self.name} was deleted")
             if over := waiting.verdict(job, until):
                 if over.code:
-                    raise JobFailed(self.name, self._code(over), self.why())
+                    raise JobFailed(self.name, over.code, self.why())
                 return
             last = job_table.state(job)
             yield
@@ -263,13 +262,8 @@ class Run:
     def _repr_html_(self) -> str:
         return card.html(self._place)
 
-    def _code(self, over: WaitResult) -> int:
-        """The exit code: that of a run on this machine, if it has one, also after an interrupt."""
-        return (self._place.exit_code() or over.code) if over.code else 0
-
     def __repr__(self) -> str:
-        place = f"in the namespace {self.namespace}" if self.namespace else "on this machine"
-        return f"<Run {self.name} {place}>"
+        return f"<Run {self.name} {self._place.where}>"
 
 
 async def _executed(place: Place, task: str, argv: tuple[str, ...]) -> Executed:

@@ -7,8 +7,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
+from tfyard.sdk import rows
 from tfyard.sdk.on_machine import OnMachine, all_runs, has_sweeps, home
 from tfyard.sdk.place import Contact, Listed, silent
 
@@ -33,8 +32,10 @@ class RunsOnMachine:
     def rows(self) -> list[Listed]:
         """A sweep is one row, instead of a row for each of its trials."""
         sweeps = _sweep_places(self._say_once)
-        rows = [_row(run, record) for run, record in all_runs(self._say_once) if not _is_in(record, sweeps)]
-        return sorted([*map(_sweep_row, sweeps.values()), *rows], key=lambda row: row.job.name)
+        of_runs = [
+            _row(run, record) for run, record in all_runs(self._say_once) if not _is_in(record, sweeps)
+        ]
+        return sorted([*(place.row() for place in sweeps.values()), *of_runs], key=lambda row: row.job.name)
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
@@ -60,7 +61,7 @@ class RunsOnMachine:
             contact("")
             time.sleep(LIST_EVERY)
             now = {row.title: row for row in self.rows()}
-            gone = [_gone(row) for title, row in known.items() if title not in now]
+            gone = [row.deleted() for title, row in known.items() if title not in now]
             if changed := [*(row for row in now.values() if row != known.get(row.title)), *gone]:
                 yield changed
             known = now
@@ -72,12 +73,7 @@ class RunsOnMachine:
 def _row(run: RunDirectory, record: RunRecord) -> Listed:
     from tfyard.local import runs
 
-    return Listed(f"run/{record.name}", runs.summary(run, record), record.ended is not None)
-
-
-def _sweep_row(place: SweepOnMachine) -> Listed:
-    state = place.sweep()
-    return Listed(place.title, place.summary(), state.phase != "Running", state)
+    return rows.of_run(runs.summary(run, record), is_over=record.ended is not None)
 
 
 def _sweep_places(say: Say = lambda _text: None) -> dict[str, SweepOnMachine]:
@@ -98,7 +94,3 @@ def _is_running(place: Place) -> bool:
     if isinstance(place, OnMachine):
         return place.record.ended is None
     return place.summary().status.phase == "Running"
-
-
-def _gone(row: Listed) -> Listed:
-    return replace(row, job=replace(row.job, status=replace(row.job.status, phase="Deleted")))

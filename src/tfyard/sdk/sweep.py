@@ -125,8 +125,7 @@ class Sweep(Run):
         return Run(self._do(self._place.rerun(changes))._place)
 
     def __repr__(self) -> str:
-        place = f"in the namespace {self.namespace}" if self.namespace else "on this machine"
-        return f"<Sweep {self.name} {place}>"
+        return f"<Sweep {self.name} {self._place.where}>"
 
 
 _FIRST, _LAST = ("number", "name", "state"), ("step", "started", "ended", "message")

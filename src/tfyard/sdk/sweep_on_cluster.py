@@ -45,6 +45,7 @@ class SweepOnCluster(SweepPlace):
         self._access, self._sweep, self._say = access, sweep, say
         self._read_at = time.monotonic()
         self.name, self.title, self.namespace = sweep.name, f"sweep/{sweep.name}", sweep.namespace
+        self.where = f"in the namespace {self.namespace}"
 
     @contextmanager
     def _asking(self) -> Iterator[tuple[SyncClient, SweepObject]]:
@@ -142,7 +143,9 @@ class SweepOnCluster(SweepPlace):
         if state.phase != "Stopped":
             raise NotPossible(f"{self.name} has ended ({state.phase}), so there is nothing to resume")
         intent = self._intent("resume", (), (), self._resume)
-        return replace(intent, drives=self._continued) if sweep.kind == "command" else intent
+        if sweep.kind != "command":
+            return intent
+        return replace(intent, foreground=lambda terminal: terminal.drive(self._continued))
 
     def _continued(self) -> DriveOnCluster:
         """Driven by this process."""
@@ -216,7 +219,7 @@ class SweepOnCluster(SweepPlace):
         return Intent(
             name=self.name,
             title=self.title,
-            heading=f"{verb} the sweep {self.name} in the namespace {self.namespace}",
+            heading=f"{verb} the sweep {self.name} {self.where}",
             goes=goes,
             stays=stays,
             perform=partial(self._performed, perform),

@@ -50,6 +50,8 @@ STOPS_WITHIN = 0.2
 
 
 class SweepOnMachine(SweepPlace):
+    where = OnMachine.where
+
     def __init__(self, folder: SweepFolder) -> None:
         self._folder = SweepFolder(folder.path.resolve())
         self.name, self.title = folder.name, f"sweep/{folder.name}"
@@ -96,7 +98,7 @@ class SweepOnMachine(SweepPlace):
         if state.phase != "Stopped":
             raise NotPossible(f"{self.name} has ended ({state.phase}), so there is nothing to resume")
         intent = self._intent("resume", "", "", self._resume)
-        return replace(intent, drives=partial(continued, self._folder))
+        return replace(intent, foreground=lambda terminal: terminal.drive(partial(continued, self._folder)))
 
     def _resume(self) -> Done:
         """A process of its own drives the sweep, and ends with this program."""
@@ -126,7 +128,11 @@ class SweepOnMachine(SweepPlace):
             name=changes.name or f"{state.spec.name}-best",
         )
         intent = self._intent("rerun the best trial of", "", "", partial(started, StartRun(asked)))
-        return replace(intent, compare=partial(self._compared, asked), in_foreground=partial(prepare, asked))
+        return replace(
+            intent,
+            compare=partial(self._compared, asked),
+            foreground=lambda terminal: terminal.run(partial(prepare, asked)),
+        )
 
     def _compared(self, asked: RunOptions) -> tuple[str, str]:
         prepared = prepare(asked)

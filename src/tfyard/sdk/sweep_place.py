@@ -17,6 +17,7 @@ from tfyard.logs.lines import Lines, Said
 from tfyard.model.sweep import SweepState, Trial, trial_name
 from tfyard.overview import sweep_answer, sweep_text
 from tfyard.overview.metrics import Point
+from tfyard.sdk import rows
 from tfyard.sdk.place import SpecText
 
 if TYPE_CHECKING:
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
-    from tfyard.overview.job_record import JobRecord
-    from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.waiting import WaitResult
-    from tfyard.sdk.pages import Here, Page, Ports
-    from tfyard.sdk.place import HelperOptions, Intent, Meter, Place, RerunOptions
+    from tfyard.sdk.pages import Here, Page
+    from tfyard.sdk.place import HelperOptions, Intent, Listed, Place, RerunOptions
 
 API_VERSION, KIND = "tfyard.dev/v1", "Sweep"
 
@@ -40,7 +39,8 @@ class SweepPlace(ABC):
 
     name: str
     title: str
-    namespace = ""
+    namespace, where, events_kept = "", "", ""
+    rendered_as: tuple[str, ...] = ()
     look_every = 0.5
     """Seconds between two looks at the state, for those who wait."""
 
@@ -86,6 +86,10 @@ class SweepPlace(ABC):
     def summary(self) -> JobSummary:
         return sweep_text.row(self.name, self.namespace, self.sweep())
 
+    def row(self) -> Listed:
+        state = self.sweep()
+        return rows.of_sweep(self.title, sweep_text.row(self.name, self.namespace, state), state)
+
     def manifest(self) -> Manifest:
         state = self.sweep()
         metadata: Manifest = {"name": self.name, "creationTimestamp": to_builtins(state.created)}
@@ -113,9 +117,6 @@ class SweepPlace(ABC):
             if time.monotonic() >= deadline:
                 return
             time.sleep(max(0.0, min(self.look_every, deadline - time.monotonic())))
-
-    def exit_code(self) -> int | None:
-        return {"Succeeded": 0, "Failed": 1}.get(self.sweep().phase)
 
     def tasks(self) -> list[str]:
         """The trials that have a job, as the tasks of the whole."""
@@ -178,55 +179,12 @@ class SweepPlace(ABC):
             raise NotPossible(f"{self.name} is a sweep: --best runs its best trial again, for example")
         return self.trial_place(required_best(self.name, state)).rerun(replace(changes, is_best=False))
 
-    # --- what only a trial can answer
-
-    def _of_one(self, *_: object) -> NoReturn:
+    def _of_one(self, *_: object, **_options: object) -> NoReturn:
+        """The answer to what only a trial can be asked."""
         raise for_one_trial(self.name, self.sweep())
 
-    def require_running(self, task: str) -> None:
-        self._of_one(task)
-
-    def code(self, _: HelperOptions) -> list[str]:
-        self._of_one()
-
-    def meter(self) -> Meter:
-        self._of_one()
-
-    def view(self) -> JobView:
-        self._of_one()
-
-    def events(self) -> list[ToldEvent]:
-        self._of_one()
-
-    def job_record(self) -> JobRecord:
-        self._of_one()
-
-    def previous(self) -> Place | None:
-        self._of_one()
-
-    def restart(self, *_: object) -> Intent:
-        self._of_one()
-
-    def scale(self, *_: object) -> Intent:
-        self._of_one()
-
-    def copy(self, *_: object) -> NoReturn:
-        self._of_one()
-
-    def exec_here(self, *_: object) -> int:
-        self._of_one()
-
-    def exec(self, *_: object) -> NoReturn:
-        self._of_one()
-
-    def stacks(self, *_: object) -> NoReturn:
-        self._of_one()
-
-    def port_forward(self, *_: object) -> AbstractAsyncContextManager[Ports]:
-        self._of_one()
-
-    def notebook(self, *_: object) -> AbstractAsyncContextManager[Page]:
-        self._of_one()
+    require_running = code = meter = view = events = job_record = previous = _of_one
+    restart = scale = copy = exec_here = exec = stacks = port_forward = notebook = _of_one
 
 
 def for_one_trial(name: str, state: SweepState) -> NotPossible:

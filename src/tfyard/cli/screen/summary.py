@@ -6,7 +6,7 @@ from math import isfinite
 
 from tfyard.cli.screen.rows import columns as terminal_columns
 from tfyard.cli.screen.rows import hanging
-from tfyard.overview.curves import Curve
+from tfyard.overview.curves import Curve, share
 from tfyard.overview.progress import Progress
 from tfyard.overview.record import RunRecord
 from tfyard.overview.steps import START_COLUMNS
@@ -49,7 +49,7 @@ def plot(curve: Curve, width: int = PLOT_WIDTH) -> Iterator[str]:
         return
     columns = _columns(finite, width)
     low, high = min(columns), max(columns)
-    heights = [1 + round(_share(value, low, high) * (PLOT_HEIGHT * 8 - 1)) for value in columns]
+    heights = [1 + round(share(value, low, high, flat=0) * (PLOT_HEIGHT * 8 - 1)) for value in columns]
     label = max(len(number(low)), len(number(high)))
     hidden = ", without those that are nan or inf" if len(finite) < len(curve.points) else ""
     yield f"{curve.name}, {_extent(curve)}{hidden}"
@@ -70,9 +70,3 @@ def _columns(values: list[float], width: int) -> list[float]:
         return values
     edges = [len(values) * i // width for i in range(width + 1)]
     return [sum(value / (b - a) for value in values[a:b]) for a, b in pairwise(edges)]
-
-
-def _share(value: float, low: float, high: float) -> float:
-    """Position between low and high, from 0 to 1. Values are halved: the difference of floats may overflow."""
-    span = high / 2 - low / 2
-    return (value / 2 - low / 2) / span if span else 0

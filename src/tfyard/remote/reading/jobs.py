@@ -199,7 +199,7 @@ def _title(resource: Resource, name: str) -> str:
 
 
 def _deleted(row: LocatedJob) -> LocatedJob:
-    return replace(row, job=replace(row.job, status=replace(row.job.status, phase="Deleted")))
+    return replace(row, job=row.job.deleted())
 
 
 def _key(row: LocatedJob) -> tuple[str, str]:
