@@ -12,7 +12,7 @@ A coroutine that is cancelled ends at once; its thread ends with the question th
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial, wraps
@@ -89,8 +89,8 @@ async def in_thread(function: Callable[P, T], *args: P.args, **words: P.kwargs) 
     return await future
 
 
-Asked = Callable[Concatenate[sync.Run, P], T]
-Awaited = Callable[Concatenate["Run", P], Coroutine[Any, Any, T]]
+Method = Callable[Concatenate[sync.Run, P], T]
+Awaitable = Callable[Concatenate["Run", P], Coroutine[Any, Any, T]]
 
 
 def _awaited(function: Callable[P, sync.Run]) -> Callable[P, Coroutine[Any, Any, "Run"]]:
@@ -101,13 +101,13 @@ def _awaited(function: Callable[P, sync.Run]) -> Callable[P, Coroutine[Any, Any,
     return call
 
 
-def _of_its_class(method: Asked[P, T], run: sync.Run) -> Callable[P, T]:
+def _of_its_class(method: Method[P, T], run: sync.Run) -> Callable[P, T]:
     """The method of this name: a sweep has some of its own."""
     bound: Callable[P, T] = getattr(run, method.__name__)
     return bound
 
 
-def _asked(method: Asked[P, T]) -> Awaited[P, T]:
+def _awaitable(method: Method[P, T]) -> Awaitable[P, T]:
     @wraps(method)
     async def ask(self: "Run", /, *args: P.args, **words: P.kwargs) -> T:
         return await in_thread(_of_its_class(method, self._run), *args, **words)
@@ -115,7 +115,17 @@ def _asked(method: Asked[P, T]) -> Awaited[P, T]:
     return ask
 
 
-def _changed(method: Asked[P, sync.Run]) -> Awaited[P, "Run"]:
+def _of_new_run(method: Method[P, sync.Run]) -> Awaitable[P, "Run"]:
+    """The awaitable form of a method that returns another run."""
+
+    @wraps(method)
+    async def begin(self: "Run", /, *args: P.args, **words: P.kwargs) -> "Run":
+        return _of(await in_thread(_of_its_class(method, self._run), *args, **words))
+
+    return begin
+
+
+def _of_same_run(method: Method[P, sync.Run]) -> Awaitable[P, "Run"]:
     """The awaitable form of a method that returns the run itself."""
 
     @wraps(method)
@@ -134,15 +144,15 @@ between = functions.between
 
 async def compare(run: "Run | str", *others: "Run | str") -> RunComparison:
     """Compare runs, as `tfyard.compare` does."""
-    asked = [each if isinstance(each, str) else each._run for each in (run, *others)]
-    return await in_thread(functions.compare, *asked)
+    named = [each if isinstance(each, str) else each._run for each in (run, *others)]
+    return await in_thread(functions.compare, *named)
 
 
 async def runs(
     *, namespace: str | None = None, context: str | None = None, kubeconfig: PathLike | None = None
 ) -> "list[Run]":
-    found = await in_thread(functions.runs, namespace=namespace, context=context, kubeconfig=kubeconfig)
-    return [_of(each) for each in found]
+    listed = await in_thread(functions.runs, namespace=namespace, context=context, kubeconfig=kubeconfig)
+    return [_of(each) for each in listed]
 
 
 @wraps(functions.sweep)
@@ -193,59 +203,45 @@ class Run:
         choice = LineChoice(role=role, task=task, tail=tail, since=since, attempt=attempt)
         if follow:  # in this loop: a program that follows a hundred logs has no thread for any of them
             wanted = choice.wanted(await self.tasks)
-            async for event in self._run._place.follow(wanted):
+            async for event in sync.place_of(self._run).follow(wanted):
                 for line in filter(None, lines.lines([event])):
                     yield line
             return
-        steps = await in_thread(partial(self._run._log_steps, choice, follow=False))
+        steps = await in_thread(partial(sync.log_steps, self._run, choice, follow=False))
         while (batch := await in_thread(_batch, steps)) is not None:
             for line in batch:
                 yield line
 
-    metrics = _asked(sync.Run.metrics)
-    why = _asked(sync.Run.why)
-    describe = _asked(sync.Run.describe)
-    events = _asked(sync.Run.events)
-    stop = _changed(sync.Run.stop)
-    restart = _changed(sync.Run.restart)
-    delete = _asked(sync.Run.delete)
-    get = _asked(sync.Run.get)
-    record = _asked(sync.Run.record)
-    exec = _asked(sync.Run.exec)
-
-    async def resume(self) -> "Run":
-        return _of(await in_thread(self._run.resume))
-
-    async def scale(self, **roles: int) -> Self:
-        await in_thread(self._run.scale, **roles)
-        return self
-
-    async def rerun(
-        self,
-        *,
-        name: str | None = None,
-        env: Mapping[str, object] | None = None,
-        exact: bool = False,
-        **roles: int,
-    ) -> "Run":
-        return Run(await in_thread(lambda: self._run.rerun(name=name, env=env, exact=exact, **roles)))
+    metrics = _awaitable(sync.Run.metrics)
+    why = _awaitable(sync.Run.why)
+    describe = _awaitable(sync.Run.describe)
+    events = _awaitable(sync.Run.events)
+    stop = _of_same_run(sync.Run.stop)
+    resume = _of_new_run(sync.Run.resume)
+    restart = _of_same_run(sync.Run.restart)
+    scale = _of_same_run(sync.Run.scale)
+    rerun = _of_new_run(sync.Run.rerun)
+    delete = _awaitable(sync.Run.delete)
+    get = _awaitable(sync.Run.get)
+    record = _awaitable(sync.Run.record)
+    exec = _awaitable(sync.Run.exec)
 
     async def wait(
         self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded"
     ) -> Self:
-        steps = self._run._wait_steps(timeout, until)
+        steps = sync.wait_steps(self._run, timeout, until)
         while await in_thread(_has_next, steps):
             pass
         return self
 
     @asynccontextmanager
     async def tensorboard(self, log_dir: str = "") -> AsyncIterator[str]:
-        async with await in_thread(self._run._board, log_dir) as url:
+        async with await in_thread(sync.board, self._run, log_dir) as url:
             yield url
 
     @asynccontextmanager
     async def port_forward(self, task: str, port: int) -> AsyncIterator[str]:
-        async with await in_thread(self._run._port, task, port) as address:
+        async with await in_thread(sync.forwarded, self._run, task, port) as address:
             yield address
 
     def __repr__(self) -> str:
@@ -298,10 +294,10 @@ def _has_next(steps: Iterator[None]) -> bool:
 
 def _batch(steps: Iterator[Line | None]) -> list[Line] | None:
     """The next lines, as far as they are there; None: there are no more."""
-    found: list[Line] = []
+    batch: list[Line] = []
     for line in steps:
         if line is not None:
-            found.append(line)
-        if line is None or len(found) == MOST_LINES:
-            return found
-    return found or None
+            batch.append(line)
+        if line is None or len(batch) == MOST_LINES:
+            return batch
+    return batch or None

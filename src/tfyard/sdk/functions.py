@@ -30,7 +30,7 @@ from tfyard.sdk.jobs_on_cluster import JobsOnCluster
 from tfyard.sdk.messages import StartRun, StartSweep
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.on_machine import OnMachine
-from tfyard.sdk.run import Run
+from tfyard.sdk.run import Run, place_of
 from tfyard.sdk.runs_on_machine import RunsOnMachine
 from tfyard.sdk.sweep import Sweep, SweepWords, described_sweep, of_place
 
@@ -164,7 +164,7 @@ def find(
 def compare(run: Run | str, *others: Run | str) -> RunComparison:
     """Runs side by side, the first one as the baseline: what differs, and their metrics. Names are found as by
     `find`. A single run is compared with the one before it of the same name."""
-    places = [(find(each) if isinstance(each, str) else each)._place for each in (run, *others)]
+    places = [place_of(find(each) if isinstance(each, str) else each) for each in (run, *others)]
     return RunComparison(comparing.compare(places))
 
 

@@ -97,14 +97,7 @@ class Run:
         by `describe`, or `"all"`; default: the last. Messages of tfyard go to the logger `tfyard`.
         """
         choice = LineChoice(role=role, task=task, tail=tail, since=since, attempt=attempt)
-        return (line for line in self._log_steps(choice, follow=follow) if line is not None)
-
-    def _log_steps(self, choice: LineChoice, *, follow: bool) -> Iterator[Line | None]:
-        """The lines, and None whenever nothing is new. Wrong arguments raise at once, not with the first line."""
-        wanted = choice.wanted(self._place.tasks())
-        if not follow:
-            return lines.lines(self._place.logs(wanted))
-        return lines.lines(threads.iterate(lambda: self._place.follow(wanted)))
+        return (line for line in log_steps(self, choice, follow=follow) if line is not None)
 
     def metrics(self, *tasks: str) -> list[dict[str, Any]]:
         """The metrics in the logs of these tasks or roles; default: of the chief (else the first worker) and the
@@ -135,29 +128,9 @@ class Run:
         `why()`, `JobDeleted`, or `WaitTimeout`.
 
         Ctrl-C ends the wait, not the run."""
-        for _ in self._wait_steps(timeout, until):
+        for _ in wait_steps(self, timeout, until):
             pass
         return self
-
-    def _wait_steps(self, timeout: str | float | timedelta | None, until: Goal) -> Iterator[None]:
-        if until not in waiting.GOALS:
-            raise Usage(f"until={until!r}: unknown; {did_you_mean(until, waiting.GOALS)}")
-        deadline = (
-            math.inf
-            if timeout is None
-            else time.monotonic() + seconds(timeout, "timeout", ", or a number of seconds")
-        )
-        last = ""
-        for job in self._place.states(deadline):
-            if job is None:
-                raise JobDeleted(f"{self.name} was deleted")
-            if over := waiting.verdict(job, until):
-                if over.code:
-                    raise JobFailed(self.name, over.code, self.why())
-                return
-            last = job_table.state(job)
-            yield
-        raise WaitTimeout(waiting.timed_out(self.name, until, last).text)
 
     # --- actions
 
@@ -176,13 +149,14 @@ class Run:
         self._do(self._place.restart(tasks))
         return self
 
-    def scale(self, **roles: int) -> Self:
+    def scale(self, /, **roles: int) -> Self:
         """Change the number of tasks of a job on a cluster: `scale(worker=4)`."""
         self._do(self._place.scale(dict(map(replicas, sets(roles)))))
         return self
 
     def rerun(
         self,
+        /,
         *,
         name: str | None = None,
         env: Mapping[str, object] | None = None,
@@ -192,10 +166,7 @@ class Run:
         """Start a new job with the same spec: `rerun(worker=4, env={"LR": "0.01"})`. `exact`: with the recorded
         code, in a git worktree; on a cluster, with the code and images that ran. The logger `tfyard` says what
         could not be the same."""
-        check_name(name)
-        variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
-        changes = RerunOptions(sets=sets(roles), env=variables, name=name, is_exact=exact)
-        return self._do(self._place.rerun(changes))
+        return self._do(self._place.rerun(rerun_options(name, env, exact, roles)))
 
     def delete(self) -> None:
         """Delete the job with its record, pods and logs. Volumes and claims stay."""
@@ -227,32 +198,19 @@ class Run:
         """Run a command in a running task and wait for its end: `exec("nvidia-smi", task="worker-0")`. A string is
         run by a shell, a list is a program with its arguments. `task` may be left out if there is only one."""
         argv = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
-        chosen = self._only(task)
+        chosen = _only(self._place, task)
         return threads.call(lambda: _executed(self._place, chosen, argv))
 
     def tensorboard(self, log_dir: str = "") -> AbstractContextManager[str]:
         """Show the summaries in TensorBoard, also after the end: `with run.tensorboard() as url`. `log_dir`:
         folder of the summaries, as the tasks see it; default: that of the job."""
-        return threads.entered(lambda: self._board(log_dir))
-
-    def _board(self, log_dir: str) -> AbstractAsyncContextManager[str]:
-        here = pages.Here(Port(TENSORBOARD_PORT), LOG.info)
-        return pages.answering(self._place.tensorboard((), log_dir, HelperOptions(), here))
+        return threads.entered(lambda: board(self, log_dir))
 
     def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:
         """Forward a local port to a task on a cluster: `with run.port_forward("worker-0", 6006) as address`, such
         as 127.0.0.1:40123. A restarted task is reached at the same address."""
-        making = self._port(task, port)
-        return threads.entered(lambda: making)
-
-    def _port(self, task: str, port: int) -> AbstractAsyncContextManager[str]:
-        chosen = self._only(task)
-        making = self._place.port_forward((chosen,), [Port(port)])
-        self._place.require_running(chosen)
-        return pages.address(making)
-
-    def _only(self, task: str) -> str:
-        return only((task,) if task else (), self._place.tasks())
+        forwarding = forwarded(self, task, port)
+        return threads.entered(lambda: forwarding)
 
     # --- in a notebook
 
@@ -264,6 +222,63 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.name} {self._place.where}>"
+
+
+# --- what `aio.py` awaits in its own way
+
+
+def place_of(run: Run) -> Place:
+    return run._place
+
+
+def log_steps(run: Run, choice: LineChoice, *, follow: bool) -> Iterator[Line | None]:
+    """The lines, and None whenever nothing is new. Wrong arguments raise at once, not with the first line."""
+    place = place_of(run)
+    wanted = choice.wanted(place.tasks())
+    return lines.lines(threads.iterate(lambda: place.follow(wanted)) if follow else place.logs(wanted))
+
+
+def wait_steps(run: Run, timeout: str | float | timedelta | None, until: Goal) -> Iterator[None]:
+    """Waits as `Run.wait` does; a step is a look at the job."""
+    if until not in waiting.GOALS:
+        raise Usage(f"until={until!r}: unknown; {did_you_mean(until, waiting.GOALS)}")
+    limit = math.inf if timeout is None else seconds(timeout, "timeout", ", or a number of seconds")
+    last = ""
+    for job in place_of(run).states(time.monotonic() + limit):
+        if job is None:
+            raise JobDeleted(f"{run.name} was deleted")
+        if over := waiting.verdict(job, until):
+            if over.code:
+                raise JobFailed(run.name, over.code, run.why())
+            return
+        last = job_table.state(job)
+        yield
+    raise WaitTimeout(waiting.timed_out(run.name, until, last).text)
+
+
+def board(run: Run, log_dir: str) -> AbstractAsyncContextManager[str]:
+    here = pages.Here(Port(TENSORBOARD_PORT), LOG.info)
+    return pages.answering(place_of(run).tensorboard((), log_dir, HelperOptions(), here))
+
+
+def forwarded(run: Run, task: str, port: int) -> AbstractAsyncContextManager[str]:
+    place = place_of(run)
+    chosen = _only(place, task)
+    forwarding = place.port_forward((chosen,), [Port(port)])
+    place.require_running(chosen)
+    return pages.address(forwarding)
+
+
+def rerun_options(
+    name: str | None, env: Mapping[str, object] | None, exact: bool, roles: Mapping[str, int]
+) -> RerunOptions:
+    check_name(name)
+    variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
+    return RerunOptions(sets=sets(roles), env=variables, name=name, is_exact=exact)
+
+
+def _only(place: Place, task: str) -> str:
+    return only((task,) if task else (), place.tasks())
 
 
 async def _executed(place: Place, task: str, argv: tuple[str, ...]) -> Executed:

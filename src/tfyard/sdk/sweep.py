@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict
 
+from msgspec.structs import replace
+
 from tfyard import formats
-from tfyard.errors import Invalid, NoSuchJob, NotPossible
+from tfyard.errors import Invalid, NotPossible
 from tfyard.formats import sweepfile
 from tfyard.job_input import files
 from tfyard.job_input.files import SweepGiven
@@ -14,9 +16,9 @@ from tfyard.model import Manifest
 from tfyard.model.sweep import SweepSpec, Trial, Values
 from tfyard.overview import sweep_text, sweep_why
 from tfyard.overview.why import explain
-from tfyard.sdk.job import Job, check_name, scalar, sets
-from tfyard.sdk.place import Place, RerunOptions
-from tfyard.sdk.run import Run
+from tfyard.sdk.job import Job
+from tfyard.sdk.place import Place
+from tfyard.sdk.run import Run, rerun_options
 from tfyard.sdk.sweep_place import SweepPlace
 from tfyard.sdk.why import Why, told
 
@@ -70,13 +72,8 @@ class Sweep(Run):
     @property
     def trials(self) -> list[SweepTrial]:
         """The trials that have started, in their order."""
-        found = list[SweepTrial]()
-        for trial in self._whole.sweep().trials:
-            try:
-                found.append(SweepTrial(self._whole.trial_place(trial), trial))
-            except NoSuchJob:  # it has not started yet, or its run was deleted
-                continue
-        return found
+        present = self._whole.present(self._whole.sweep().trials)
+        return [SweepTrial(place, trial) for trial, place in present]
 
     def frame(self) -> Any:
         """All trials as a frame of pandas: their values, state, objective and times. A parameter that is called as
@@ -112,6 +109,7 @@ class Sweep(Run):
 
     def rerun(
         self,
+        /,
         *,
         name: str | None = None,
         env: Mapping[str, object] | None = None,
@@ -119,10 +117,7 @@ class Sweep(Run):
         **roles: int,
     ) -> Run:
         """Run the best trial again, as a job of its own: `rerun(worker=4)`."""
-        check_name(name)
-        variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
-        changes = RerunOptions(sets=sets(roles), env=variables, name=name, is_exact=exact, is_best=True)
-        return Run(self._do(self._place.rerun(changes))._place)
+        return self._do(self._place.rerun(replace(rerun_options(name, env, exact, roles), is_best=True)))
 
     def __repr__(self) -> str:
         return f"<Sweep {self.name} {self._place.where}>"

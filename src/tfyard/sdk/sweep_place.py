@@ -68,10 +68,10 @@ class SweepPlace(ABC):
     # --- questions
 
     def trials(self) -> list[Place]:
-        return [place for _, place in self._present(sweep_text.ranked(self.sweep()))]
+        return [place for _, place in self.present(sweep_text.ranked(self.sweep()))]
 
-    def _present(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Place]]:
-        """Those of the trials that have a job which nobody has deleted."""
+    def present(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Place]]:
+        """Those of the trials that have started, and whose job was not deleted."""
         for trial in trials:
             try:
                 place = self.trial_place(trial)
@@ -142,7 +142,7 @@ class SweepPlace(ABC):
         """The evidence of the trial that says most about the whole: the first that failed, else one that runs."""
         order = ("Failed", "Running", "Planned", "Pruning", "Stopped", "Succeeded", "Pruned")
         first = sorted(self.sweep().trials, key=lambda trial: order.index(trial.state))
-        for _, place in self._present(first):
+        for _, place in self.present(first):
             return place.evidence()
         raise self._nothing_started()
 
@@ -151,7 +151,7 @@ class SweepPlace(ABC):
 
     def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
         trials = [trial for trial in self.sweep().trials if trial_label(trial) in wanted.tasks]
-        for trial, place in self._present(trials):
+        for trial, place in self.present(trials):
             own = place.logs(replace(wanted, tasks=tuple(place.tasks())))
             yield from (of_trial(event, trial) for event in own)
 
@@ -165,7 +165,7 @@ class SweepPlace(ABC):
         self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
     ) -> AbstractAsyncContextManager[list[Page]]:
         """One TensorBoard for all trials that have started."""
-        places = [place for _, place in self._present(self.sweep().trials)]
+        places = [place for _, place in self.present(self.sweep().trials)]
         if not places:
             raise self._nothing_started()
         return places[0].tensorboard([*places[1:], *others], log_dir, helper, here)
