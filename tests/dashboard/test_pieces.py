@@ -22,7 +22,7 @@ from tfyard.dashboard import (
 )
 from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.feed import Feed, LogLine
-from tfyard.dashboard.jobs_page import JobsQuery
+from tfyard.dashboard.jobs_page import KINDS, JobsQuery
 from tfyard.errors import NoSuchJob
 from tfyard.logs.lines import Lines, LogEvent, Start, Wanted
 from tfyard.model.run_events import Metric
@@ -277,3 +277,8 @@ async def test_a_flood_costs_bounded_memory_and_what_a_tab_cannot_show_is_counte
     assert [line.text for line in only.lines] == ["line 96999", "line 97999", "line 98999", "line 99999"]
     assert only.skipped == 100_000 - feed.KEPT
     await asyncio.to_thread(flood.close)
+
+
+def test_no_state_is_counted_in_two_tabs() -> None:
+    states = [state for among in KINDS.values() for state in among]
+    assert len(states) == len(set(states))

@@ -141,6 +141,28 @@ def test_csv_markdown_and_json_have_the_whole_values() -> None:
     assert max(map(len, comparison_text.lines(made))) < 120
 
 
+def test_csv_has_plain_values_and_the_steps_in_rows_of_their_own() -> None:
+    text = comparison_text.csv(of(job("a", (3.0, 1.0, 2.0)), job("b", (nan, 4.0), task="chief-0")))
+    assert text.split("metrics,", 1)[1].replace("metrics,", "").splitlines() == [
+        "loss last,2.0,4.0",
+        "loss last at step,2,1",
+        "loss best,1.0,4.0",
+        "loss best at step,1,1",
+    ]
+
+
+def test_jobs_that_do_not_fit_beside_each_other_are_compared_in_several_tables() -> None:
+    names = ("mnist-20261118-101500", "mnist-20261118-113000", "mnist-20261118-120000")
+    made = of(*(job(name, (3.0, 1.0), parameters={"note": f"{name} {'y' * 90}"}) for name in names))
+    shown = list(comparison_text.lines(made, 80))
+    assert max(map(len, shown)) <= 80
+    assert [line.split() for line in shown if line.startswith(" " * 9) and names[0] in line] == [
+        [names[0], names[1]],
+        [names[0], names[2]],
+    ]
+    assert max(map(len, comparison_text.lines(made))) > 120
+
+
 def test_three_jobs_are_compared_at_once() -> None:
     assert different(job("a"), job("b"), job("c", parameters={"lr": "1"})) == {
         "parameters lr": ("0.1", "0.1", "1")

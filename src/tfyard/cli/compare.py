@@ -8,6 +8,7 @@ import click
 
 from tfyard.cli import cluster, offers, several, target
 from tfyard.cli.output import coloured, print_json
+from tfyard.cli.screen.rows import columns
 from tfyard.cli.screen.summary import plot
 from tfyard.errors import Usage
 from tfyard.overview import comparison as sides
@@ -71,7 +72,7 @@ def _print(compared: Comparison, output: str) -> None:
     elif output == "md":
         click.echo(comparison_text.markdown(compared), nl=False)
     else:
-        click.echo("\n".join(comparison_text.lines(compared)))
+        click.echo("\n".join(comparison_text.lines(compared, columns())))
         _print_curves(compared)
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tfyard.cli import cluster, offers, several, target
 from tfyard.cli.output import OUTPUT, TABLES, OutputForm, print_objects, without_managed_fields
+from tfyard.cli.screen.rows import columns
 from tfyard.errors import NotPossible, TfyardError, Usage
 from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
@@ -134,10 +135,12 @@ def _show(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any],
     elif output.form == "name":
         click.echo("\n".join(item.title for item in items))
     else:
-        rows = _rows(items, output, options)
+        rows: Sequence[table.Row] = _rows(items, output, options)
         if options["show_labels"]:
             labels = ("LABELS", *(_labels(item.manifest) for item in items))
             rows = [(*row, text) for row, text in zip(rows, labels, strict=True)]
+        elif output.form == "table" and any(item.sweep for item in items) and (room := columns()):
+            rows = table.narrowed(rows, room)
         click.echo("\n".join(table.lines(rows[1:] if options["no_headers"] else rows)))
 
 

@@ -49,7 +49,6 @@ KINDS = {
         "Waiting",
         "Blocked",
         "Queued",
-        "Suspended",
         "Restarting",
         "Starting",
     ),

@@ -11,6 +11,7 @@ from tfyard.overview import metrics
 from tfyard.overview.best_values import BestValue, best_values
 from tfyard.overview.comparison import ComparedJob, ComparedMetric, Comparison, Row, compare, told
 from tfyard.overview.job_record import UNKNOWN
+from tfyard.overview.table import GAP, widths
 from tfyard.overview.table import lines as columns
 from tfyard.overview.wording import harmless, number
 
@@ -73,8 +74,25 @@ def _sections(rows: Iterable[tuple[str, Row]]) -> list[Row]:
 
 
 def csv(comparison: Comparison) -> str:
-    table = [("section", "name", *comparison.labels), *((section, *row) for section, row in rows(comparison))]
+    """Plain values; the steps of metrics have rows of their own."""
+    table: list[Row] = [("section", "name", *comparison.labels)]
+    table += [(section, *row) for section, row in rows(comparison) if section != "metrics"]
+    table += [("metrics", *row) for each in comparison.metrics for row in _plain_rows(each)]
     return "".join(harmless(",".join(map(metrics.quoted, row))) + "\r\n" for row in table)
+
+
+def _plain_rows(metric: ComparedMetric) -> Iterator[Row]:
+    """The last and the best values, and the steps or epochs at which they were."""
+    for kind, value, at in (("last", "last", "at"), ("best", "best", "best_at")):
+        yield f"{metric.name} {kind}", *(_plain_cell(each, value) for each in metric.values)
+        for unit in dict.fromkeys(each.unit for each in metric.values if each):
+            counted = [each if each and each.unit == unit else None for each in metric.values]
+            yield f"{metric.name} {kind} at {unit}", *(_plain_cell(each, at) for each in counted)
+
+
+def _plain_cell(value: BestValue | None, field: str) -> str:
+    plain = getattr(value, field, None)
+    return "" if plain is None else str(plain)
 
 
 def markdown(comparison: Comparison) -> str:
@@ -107,9 +125,11 @@ def plain_metric(value: BestValue) -> dict[str, Any]:
     return {**msgspec.structs.asdict(value), "last": last}
 
 
-def lines(comparison: Comparison) -> Iterator[str]:
-    """What a terminal shows, without the curves."""
-    yield from columns(table(comparison))
+def lines(comparison: Comparison, room: int | None = None) -> Iterator[str]:
+    """What a terminal of this width shows, without the curves. Where not all jobs fit beside each other, there are
+    several tables, each with the baseline."""
+    for turn, part in enumerate(_tables(table(comparison), room)):
+        yield from ["", *columns(part)] if turn else columns(part)
     if not comparison.differences:
         yield ""
         yield "nothing that is known differs"
@@ -118,9 +138,24 @@ def lines(comparison: Comparison) -> Iterator[str]:
         yield from (harmless(f"note: {note}") for note in comparison.notes)
 
 
-def _cut(cell: str) -> str:
+def _tables(rows: list[Row], room: int | None) -> Iterator[list[Row]]:
+    wide, jobs = widths(rows), len(rows[0]) - 2
+    if room is None or jobs < 2 or sum(wide) - GAP <= room:
+        yield rows
+        return
+    left, label = room - sum(wide[:2]) + GAP, max(map(len, rows[0])) + GAP
+    at_once = max(2, min(jobs, left // label))
+    longest = max(label, left // at_once) - GAP
+    for first in range(3, jobs + 2, at_once - 1):
+        chosen = [0, 1, 2, *range(first, min(first + at_once - 1, jobs + 2))]
+        yield [
+            tuple(_cut(row[at], longest if at > 1 else LONGEST_CELL) for at in chosen if row) for row in rows
+        ]
+
+
+def _cut(cell: str, longest: int = LONGEST_CELL) -> str:
     joined = " ".join(cell.split())
-    return joined if len(joined) <= LONGEST_CELL else f"{joined[: LONGEST_CELL - 1]}…"
+    return joined if len(joined) <= longest else f"{joined[: longest - 1]}…"
 
 
 def _escaped(cell: str) -> str:
