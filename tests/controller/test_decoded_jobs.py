@@ -9,10 +9,11 @@ from tests.controller.odd_objects import OddServer
 from tests.controller.test_odd_objects import COLLECTIONS, HERE, job, operating, reported
 from tests.kube.answers import answering
 from tfyard.backends.kubernetes.cache import JobKey
-from tfyard.backends.kubernetes.resources import JOBS, TFJOBS, Resources
+from tfyard.backends.kubernetes.resources import JOBS, Resources
 from tfyard.controller import job_reading
 from tfyard.controller.job_reading import JobReader
 from tfyard.kube import Access, Client
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import eventually
 
 Manifest = dict[str, Any]

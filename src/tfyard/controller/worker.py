@@ -9,6 +9,7 @@ from tfyard import kube
 from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.unreadable import describe, problem_of
 from tfyard.backends.kubernetes.writes import NotLeading
+from tfyard.model import shortened
 from tfyard.model.names import JOB_KINDS
 
 from . import log_format
@@ -97,7 +98,7 @@ class Worker:
 
     def _requeue(self, key: JobKey, reason: object) -> None:
         """Requeue a job with back-off, and log a reason once: a server may refuse the same for days."""
-        seconds, text = self._queue.retry(key), str(reason)
+        seconds, text = self._queue.retry(key), shortened(str(reason))
         if self._reasons.get(key) != text:
             log.info("requeue in %.1f s: %s", seconds, text)
         self._reasons[key] = text

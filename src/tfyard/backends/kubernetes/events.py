@@ -19,8 +19,6 @@ AT_ONCE = 16
 """Number of events in flight; a namespace alone has a quarter of them, so that pods and statuses come first."""
 LONGEST_WAIT, CHECK_EVERY = 5.0, 0.05
 """Longest wait of an event while pods and statuses are written, and the interval of checks, in seconds."""
-LONGEST_MESSAGE = 1024
-"""The server refuses longer event messages."""
 REMEMBERED = 300.0
 """Seconds during which an event is not sent again."""
 
@@ -110,7 +108,7 @@ def build_event(job: Job, event: Event, occasion: str) -> Manifest:
         },
         "type": event.type,
         "reason": event.reason,
-        "message": event.message[:LONGEST_MESSAGE],
+        "message": event.message,
         "source": {"component": CONTROLLER},
         "firstTimestamp": now,
         "lastTimestamp": now,
