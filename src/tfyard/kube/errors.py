@@ -146,7 +146,8 @@ def build_error(code: int, body: bytes, retry_after: str = "") -> KubeError:
         status = _decoder.decode(body)
     except CORRUPT_JSON:
         status = ErrorStatus(message=body[:300].decode(errors="replace").strip())
-    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if retry_after.isdigit() else None
+    is_number = retry_after.isascii() and retry_after.isdigit()
+    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if is_number else None
     return from_status(msgspec.structs.replace(status, code=code), seconds)
 
 
