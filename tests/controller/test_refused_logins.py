@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from tests.controller.standing import Standing, candidate
 from tests.kube.answers import answering, plugin, unauthorized
 from tfyard import kube
-from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller import crds
 from tfyard.controller.health import PermissionCheck
 from tfyard.controller.lease import LeaseTiming
 from tfyard.install import permissions
 from tfyard.kube import Access, Client, Unauthorized, User
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import eventually
 
 KINDS = "x-kubernetes-group-version-kind"

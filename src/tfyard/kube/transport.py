@@ -324,8 +324,8 @@ class ServerClock:
     answer, or one that was read late, proves little.
 
     One wrong Date must not expire deadlines, and one of several apiservers may disagree, or be the only one that
-    has answered yet. So the clock changes by at most a minute per minute. Only at the start it is put back at once,
-    if the first answers agree that this machine is ahead: nothing expires too early by that."""
+    has answered yet. So the clock changes by at most a minute per minute. Only at the start is it put back at
+    once, if the first answers agree that this machine is ahead: nothing expires too early by that."""
 
     def __init__(self) -> None:
         self._correction = timedelta(0)
