@@ -12,7 +12,8 @@ from tfyard.backends.kubernetes.cache import JobKey
 from tfyard.backends.kubernetes.fair_slots import FairSlots
 from tfyard.backends.kubernetes.resources import JOBS, Resources
 from tfyard.backends.kubernetes.views import StoredJob
-from tfyard.kube import Client, Conflict, requests
+from tfyard.backends.kubernetes.writes import LONGEST_SILENT_WAIT
+from tfyard.kube import Client, Conflict, requests, waiting_at_most
 from tfyard.kube.errors import ErrorStatus
 from tfyard.model import Job, Manifest, Problem, format_path
 
@@ -66,7 +67,8 @@ class JobReader:
 
     async def _fetch(self, key: JobKey, view: StoredJob) -> StoredJob:
         path = self._resources.jobs[key.group].path(key.namespace, key.name)
-        whole = await self._client.send(requests.get(path), JOBS.one)
+        with waiting_at_most(LONGEST_SILENT_WAIT):  # the job is read by a worker, which others need meanwhile
+            whole = await self._client.send(requests.get(path), JOBS.one)
         if not view.is_same_job(whole.keep()):
             raise Conflict(ErrorStatus(409, "Conflict", "the job has changed since the watch reported it"))
         return whole

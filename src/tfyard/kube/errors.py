@@ -64,6 +64,11 @@ class Transient(KubeError):
     retry_after: float | None = None
 
 
+def retry_after(problem: object) -> float:
+    """Seconds after which the server, as far as it has answered so, may be asked again."""
+    return (problem.retry_after or 0.0) if isinstance(problem, Transient) else 0.0
+
+
 class Unreachable(Transient):
     def __init__(self, message: str, sent: bool) -> None:
         super().__init__(message)

@@ -311,7 +311,14 @@ class ChildCache:
             return False
         few = replace(meta, labels={}, annotations={}, owner_references=(), finalizers=())
         self._children.put(owner, key, replace(view, metadata=few))
-        return known is None or known.relevant != view.relevant
+        return known is None or _differ(known.relevant, view.relevant)
+
+
+def _differ(old: object, new: object) -> bool:
+    try:
+        return old != new
+    except RecursionError:  # users may nest the spec of a PodGroup deeper than Python can follow
+        return True
 
 
 def _is_named_by(meta: ObjectMeta, pod: Pod) -> bool:
