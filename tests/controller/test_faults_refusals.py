@@ -264,3 +264,24 @@ async def test_a_status_counts_as_refused_until_it_is_stored_or_its_job_is_delet
         client.refuses = False
         await eventually(lambda: refused(0))
         await scene.phase("Running", "stored")
+
+
+async def test_a_request_that_is_cancelled_ends_no_worker(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """A worker that ended so was missed by nobody, and its job not tried again."""
+
+    class Cancelled(Counting):
+        left = 5
+
+        async def send(self, request: Request, into: Any = ANYTHING) -> Any:
+            if request.method == "POST" and request.path.endswith("/pods") and self.left:
+                self.left -= 1
+                raise asyncio.CancelledError
+            return await super().send(request, into)
+
+    client = Cancelled(control_plane.admin)
+    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=1))
+        await scene.phase("Running")
+        assert client.left == 0

@@ -286,3 +286,16 @@ async def test_deleting_a_lease_with_an_absurd_duration_helps(
         async with control_plane.client() as client:
             await client.send(requests.delete(requests.LEASES.path(namespace, "tfyard-operator")))
         await bob.leads(within=30)
+
+
+async def test_a_lease_with_the_greatest_number_of_transitions_can_be_taken(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Users may write it, and the server refuses the number after it."""
+    spec = {"holderIdentity": "", "leaseTransitions": 2**31 - 1}
+    lease = {"metadata": {"name": "tfyard-operator", "namespace": namespace}, "spec": spec}
+    async with control_plane.client() as client:
+        await client.send(requests.create(requests.LEASES.path(namespace), lease))
+    async with candidate(control_plane.admin, namespace, "bob") as bob:
+        await bob.leads()
+        assert bob.leadership.term == 0

@@ -1,22 +1,29 @@
 """Credentials that are refused or missing for a moment delay the operator, and do not end it."""
 
+import asyncio
 import itertools
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from tests.controller.standing import Standing, candidate
 from tests.kube.answers import answering, plugin, unauthorized
+from tfyard import kube
 from tfyard.controller import crds
+from tfyard.controller.health import PermissionCheck
 from tfyard.controller.lease import LeaseTiming
+from tfyard.install import permissions
 from tfyard.kube import Access, Client, Unauthorized, User
+from tfyard.kube.requests import TFJOBS
 from tfyard.testing import eventually
 
+KINDS = "x-kubernetes-group-version-kind"
 QUICK = LeaseTiming(2.4, 1.2, 0.1)
 
 
@@ -131,3 +138,56 @@ async def test_a_failure_that_persists_is_logged_once(
 
         await eventually(often_refused)
     assert caplog.text.count("cannot reach the lease") == 1
+
+
+async def test_permissions_are_checked_again_after_a_refusal_or_an_odd_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A restarting server rejects all credentials: one 401 ended the check for ever."""
+    monkeypatch.setattr("tfyard.controller.health.CHECK_AGAIN", 0.05)
+    caplog.set_level(logging.INFO)
+    odd: list[object] = [None, [], {}, {"status": None}, {"status": []}]
+    answers = [*(unauthorized() for _ in range(3)), *map(web.json_response, odd)]
+    counts: list[int] = []
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return answers.pop(0) if answers else web.json_response({"status": {"allowed": True}})
+
+    async with answering(answer) as cluster, Client(Access(cluster)) as client:
+        permission = replace(permissions.NODES, verbs=("get",))
+        async with ending(asyncio.create_task(PermissionCheck(client, [permission], counts.append).run())):
+            while not counts:
+                await asyncio.sleep(0.01)
+    assert counts == [0]
+    said = [each for each in caplog.messages if each.startswith("cannot check permissions: ")]
+    assert len(said) == 2, "each reason once"
+
+
+@asynccontextmanager
+async def ending(task: "asyncio.Task[None]") -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+ODD_ANSWERS: list[object] = [None, 5, "x", [], {}, {"paths": []}, {"paths": {"apis/a": None}}]
+ODD_ANSWERS += [{"resources": None}, {"resources": [None]}, {"components": None, "paths": {}}]
+ODD_ANSWERS += [{"components": {"schemas": {"a": {KINDS: [{}]}}}}, {"components": {"schemas": {"a": None}}}]
+
+
+@pytest.mark.parametrize("odd", ODD_ANSWERS, ids=str)
+async def test_an_answer_about_the_apis_of_another_form_is_an_error_that_may_pass(odd: object) -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(odd)
+
+    async with answering(answer) as cluster, Client(Access(cluster)) as client:
+        for question in (
+            crds.published_apis(client),
+            crds.unserved(client, [TFJOBS]),
+            crds.refuse_forgetful(client, [TFJOBS]),
+            crds.ready(client, install=False),
+        ):
+            with suppress(kube.Undecodable, crds.CrdNotUsable):
+                await question

@@ -43,6 +43,9 @@ def test_what_may_succeed_later_is_transient_and_what_was_refused_is_not() -> No
     assert not issubclass(kube.Conflict, kube.Transient)
 
 
-@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("86400", 60.0), ("soon", None), ("", None)])
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7.0), ("86400", 60.0), ("soon", None), ("", None), ("²", None), ("9" * 400, 60.0)],
+)
 def test_a_server_is_not_waited_for_longer_than_a_minute(header: str, seconds: float | None) -> None:
     assert getattr(build_error(429, b"{}", header), "retry_after", None) == seconds

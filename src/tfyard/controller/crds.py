@@ -7,6 +7,8 @@ that wrote them and read back nothing would run finished tasks again.
 import asyncio
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tfyard import kube
@@ -40,6 +42,15 @@ class CrdNotPublished(CrdNotUsable):
 
 class CrdForgets(TfyardError):
     """A CRD in use was replaced by one that drops what a job's status must remember."""
+
+
+@contextmanager
+def _expecting(what: str) -> Iterator[None]:
+    """A relay, or a server of another kind, may answer in another form: that is no error of this program."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise kube.Undecodable(f"cannot read {what}: {type(problem).__name__} {problem}", b"") from problem
 
 
 async def ready(client: kube.Client, *, install: bool, wait: float = 0.0) -> list[kube.Resource]:
@@ -117,7 +128,8 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
         if await is_served(client, resource):
             raise CrdNotPublished(f"{name} is served, but its schema is not published yet")
         return False
-    missing = missing_memory(definition)
+    with _expecting(f"the definition of {name}"):
+        missing = missing_memory(definition)
     if missing:
         raise CrdNotUsable(f"{name} would drop {', '.join(missing)}; run {REMEDY}")
     return True
@@ -126,7 +138,10 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
 async def published_apis(client: kube.Client) -> dict[str, str]:
     """All API versions of the cluster, such as `apps/v1`, each with a URL that changes with its schema."""
     index = await client.send(requests.get("/openapi/v3"))
-    return {path.removeprefix("apis/"): each["serverRelativeURL"] for path, each in index["paths"].items()}
+    with _expecting("the list of APIs"):
+        return {
+            path.removeprefix("apis/"): each["serverRelativeURL"] for path, each in index["paths"].items()
+        }
 
 
 async def refuse_forgetful(client: kube.Client, resources: list[kube.Resource]) -> None:
@@ -151,7 +166,8 @@ async def is_served(client: kube.Client, resource: kube.Resource) -> bool:
         api = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
     except kube.NotFound:
         return False
-    return any(each["name"] == resource.plural for each in api["resources"])
+    with _expecting(f"the list of {resource.group}/{resource.version}"):
+        return any(each["name"] == resource.plural for each in api["resources"])
 
 
 async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest | None:
@@ -161,11 +177,12 @@ async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest 
         published = await client.send(requests.get(f"/openapi/v3/apis/{resource.group}/{resource.version}"))
     except (kube.NotFound, kube.Undecodable):
         return None
-    for schema in published["components"]["schemas"].values():
-        kinds = schema.get("x-kubernetes-group-version-kind") or []
-        if any(k["group"] == resource.group and k["kind"] in ("TFJob", "TfJob") for k in kinds):
-            has_status = any(path.endswith("/status") for path in published["paths"])
-            return _as_definition(resource, schema, has_status)
+    with _expecting(f"the schema of {resource.group}/{resource.version}"):
+        for schema in published["components"]["schemas"].values():
+            kinds = schema.get("x-kubernetes-group-version-kind") or []
+            if any(k["group"] == resource.group and k["kind"] in ("TFJob", "TfJob") for k in kinds):
+                has_status = any(path.endswith("/status") for path in published["paths"])
+                return _as_definition(resource, schema, has_status)
     return None
 
 

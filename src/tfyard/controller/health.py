@@ -94,25 +94,34 @@ class PermissionCheck:
     ) -> None:
         self._client, self._needed, self._on_count = client, list(needed), on_count
         self._slots = asyncio.Semaphore(PARALLEL_REVIEWS)
+        self._problem = ""
         self.missing: list[str] = []
         self.has_answer = False
-        """Whether `missing` is known, or can never be known."""
+        """Whether `missing` is known, or the server refuses to tell."""
 
     async def run(self) -> None:
         while True:
             try:
                 self._log_changes(await self._check())
-            except kube.Refused as refusal:  # a cluster without this API: the watches will report it
-                log.info("cannot check permissions: %s", refusal)
-                self.has_answer = True
+            except kube.NotFound as absence:  # a cluster without this API: the watches will report it
+                self._note(absence)
                 return
             except kube.KubeError as problem:
-                log.info("cannot check permissions: %s (retrying)", problem)
+                self._note(problem)
             else:
+                self._problem = ""
                 if not self.missing:
                     await asyncio.sleep(CHECK_GRANTED)
                     continue
             await asyncio.sleep(CHECK_AGAIN)
+
+    def _note(self, problem: kube.KubeError) -> None:
+        """Log once why permissions cannot be checked. A refusal makes the operator no less ready: a server that
+        restarts rejects all credentials."""
+        if self._problem != str(problem):
+            log.info("cannot check permissions: %s", problem)
+        self._problem = str(problem)
+        self.has_answer = self.has_answer or isinstance(problem, kube.Refused)
 
     def _log_changes(self, missing: list[str]) -> None:
         """Log missing permissions once, and again when they change: they may be missing for days."""

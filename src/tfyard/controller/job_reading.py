@@ -1,7 +1,9 @@
 """Reads jobs from the specs that the cache has, and fetches specs that are too large to be kept."""
 
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -10,13 +12,22 @@ from tfyard.backends.kubernetes.cache import JobKey
 from tfyard.backends.kubernetes.fair_slots import FairSlots
 from tfyard.backends.kubernetes.resources import JOBS, Resources
 from tfyard.backends.kubernetes.views import StoredJob
-from tfyard.kube import Client, Conflict, requests
+from tfyard.backends.kubernetes.writes import LONGEST_SILENT_WAIT
+from tfyard.kube import Client, Conflict, requests, waiting_at_most
 from tfyard.kube.errors import ErrorStatus
 from tfyard.model import Job, Manifest, Problem, format_path
 
 LARGE_AT_ONCE = 8
 """Jobs with large specs that are read at the same time: each takes several times the size of its spec."""
+KEPT_BYTES = 16 << 20
+"""Bytes of the specs whose jobs are kept decoded, which takes several times as much."""
 TOO_DEEP = Problem(("spec",), "is nested too deeply to be read")
+
+
+class DecodedJob(NamedTuple):
+    view: StoredJob
+    job: Job
+    size: int
 
 
 class JobReader:
@@ -24,31 +35,40 @@ class JobReader:
         self._client, self._resources = client, resources
         self.now = client.now
         self._slots = FairSlots(LARGE_AT_ONCE)
-        self._jobs: dict[JobKey, tuple[StoredJob, Job]] = {}
+        self._jobs = OrderedDict[JobKey, DecodedJob]()
+        """The one that was read last at the end."""
+        self._kept_bytes = 0
 
     @asynccontextmanager
     async def job(self, key: JobKey, view: StoredJob) -> AsyncIterator[Job]:
         """The job of a view, decoded once per version of its spec: pods change often, specs hardly ever."""
         known = self._jobs.get(key)
-        if known is not None and known[0].is_same_job(view):
-            yield known[1]
+        if known is not None and known.view.is_same_job(view):
+            self._jobs.move_to_end(key)
+            yield known.job
         elif view.has_spec:
-            yield self._remember(key, view, read(view))
+            yield self._remember(key, view, view.unpacked())
         else:
             async with self._slots.slot(key.namespace, key.name):
-                yield self._remember(key, view, read(await self._fetch(key, view)))
+                yield self._remember(key, view, await self._fetch(key, view))
 
     def forget(self, key: JobKey) -> None:
         """Drops a job that is deleted or not active. If it is needed again, it is read again."""
-        self._jobs.pop(key, None)
+        if (known := self._jobs.pop(key, None)) is not None:
+            self._kept_bytes -= known.size
 
-    def _remember(self, key: JobKey, view: StoredJob, job: Job) -> Job:
-        self._jobs[key] = view, job
-        return job
+    def _remember(self, key: JobKey, view: StoredJob, whole: StoredJob) -> Job:
+        self.forget(key)
+        known = self._jobs[key] = DecodedJob(view, read(whole), whole.size)
+        self._kept_bytes += known.size
+        while self._kept_bytes > KEPT_BYTES:
+            self.forget(next(iter(self._jobs)))
+        return known.job
 
     async def _fetch(self, key: JobKey, view: StoredJob) -> StoredJob:
         path = self._resources.jobs[key.group].path(key.namespace, key.name)
-        whole = await self._client.send(requests.get(path), JOBS.one)
+        with waiting_at_most(LONGEST_SILENT_WAIT):  # the job is read by a worker, which others need meanwhile
+            whole = await self._client.send(requests.get(path), JOBS.one)
         if not view.is_same_job(whole.keep()):
             raise Conflict(ErrorStatus(409, "Conflict", "the job has changed since the watch reported it"))
         return whole

@@ -51,6 +51,10 @@ LONGEST_PROMISE = 60.0
 of a day would leave the cluster without a leader for a day after its holder has ended."""
 
 
+MOST_TRANSITIONS = 1 << 31
+"""The number after the greatest that the server stores, which users may write: the next is 0."""
+
+
 class Candidate(Struct, frozen=True):
     """An operator that tries to get the lease."""
 
@@ -72,7 +76,7 @@ class Candidate(Struct, frozen=True):
         }
         if not self.holds(lease):
             ours["acquireTime"] = ours["renewTime"]
-            ours["leaseTransitions"] = transitions(lease) + (1 if stored else 0)
+            ours["leaseTransitions"] = (transitions(lease) + (1 if stored else 0)) % MOST_TRANSITIONS
         return {**lease, "spec": {**spec, **ours}}
 
     def release(self, lease: Manifest, now: datetime) -> Manifest:

@@ -77,10 +77,10 @@ class Queue(Generic[K]):
         self._closed = True
         await self._quiet.wait()
 
-    def retry(self, key: K) -> float:
-        """Add a job with a back-off after a failure; returns the delay in seconds."""
+    def retry(self, key: K, least: float = 0.0) -> float:
+        """Add a job with a back-off after a failure, and after these seconds at least; returns the delay."""
         backoff = self._backoffs[key] = self._backoffs.get(key, RETRY).next()
-        delay = backoff.delay(random.random())
+        delay = max(backoff.delay(random.random()), least)
         self.add(key, delay)
         return delay
 

@@ -16,7 +16,7 @@ from tfyard.backends.kubernetes.store import ClusterStore
 from tfyard.backends.kubernetes.unreadable import UnreadableObjects
 from tfyard.backends.kubernetes.views import StoredJob
 from tfyard.errors import Invalid
-from tfyard.model import Event, Job, Problem
+from tfyard.model import Event, Job, Problem, Status
 from tfyard.spine import Pass, reconcile
 
 from .job_reading import JobReader, texts
@@ -63,16 +63,17 @@ class Reconciler:
             done = await reconcile(job, self._store, self._runner, self._site, self._clock())
         except Invalid as error:  # in its status, not in its spec
             self._unreadable.leave(job, view, error.problems)
+            self._jobs.forget(key)
             return Result()
         self._cache.unreadable.note(job.kind, key, "")
+        if not _is_active(job, view, done.decision.status):
+            self._jobs.forget(key)
         self._runner.last_lines.look(key, job, done.decision.look)
         self._reporter.actions_done(job, done.outcome)
         if done.outcome.retry or done.outcome.is_unblocked:
             return _again(done, self._runner.undone.due_in(job.uid))
         self._unreadable.forget(job.uid)
         self._cache.pods.prune(job.as_owner, gone)
-        if done.decision.status.is_finished or job.run_policy.suspend:
-            self._jobs.forget(key)
         if done.decision.status.is_finished:
             self._store.forget(job.uid)
             self._runner.forget(job.uid)
@@ -92,6 +93,7 @@ class Reconciler:
             return
         with suppress(Invalid):
             async with self._jobs.job(key, view) as job:
+                self._jobs.forget(key)  # the leader works on it; this operator may never read it again
                 observed = await self._runner.observe(job)
                 decision = planner.decide(job, observed, self._site, self._clock())
             if decision.status.tasks == observed.status.tasks:
@@ -104,6 +106,12 @@ class Reconciler:
         self._runner.forget(uid)
         self._store.forget(uid)
         self._reporter.forget(uid)
+
+
+def _is_active(job: Job, view: StoredJob, status: Status) -> bool:
+    """Whether the job is likely to be reconciled often: only such jobs stay decoded."""
+    is_left_alone = planner.is_ignored(job, view.metadata.deletion_timestamp is not None)
+    return not (status.is_finished or job.run_policy.suspend or is_left_alone)
 
 
 def _again(done: Pass, due: float | None) -> Result:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from tfyard import kube, planner
 from tfyard.backends.kubernetes.events import EventRecorder
-from tfyard.model import Decision, Event, Job, Manifest, Outcome, Status
+from tfyard.model import Decision, Event, Job, Manifest, Outcome, Status, shortened
 from tfyard.model.backoff import Backoff
 
 from .metrics import Metrics
@@ -65,7 +65,7 @@ def log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
     is_expected = isinstance(problem, kube.Refused) and problem.causes & EXPECTED
     level = logging.DEBUG if is_expected else logging.WARNING
     text = "cannot create event %s of %s/%s: %s"
-    log.log(level, text, event["reason"], job["namespace"], job["name"], problem)
+    log.log(level, text, event["reason"], job["namespace"], job["name"], shortened(str(problem)))
 
 
 def watch_options(metrics: Metrics, resource: str) -> kube.WatchOptions:
@@ -83,11 +83,12 @@ def _on_interrupt(metrics: Metrics, resource: str) -> Callable[[kube.KubeError |
     def on_interrupt(problem: kube.KubeError | None) -> None:
         nonlocal logged
         metrics.watch_restarts.labels(resource).inc()
+        before, logged = logged, str(problem or "")
+        if problem is None or logged == before:
+            return
         if isinstance(problem, DENIED):
-            if logged != str(problem):
-                log.warning("cannot watch %s: %s (retrying)", resource, problem)
-        elif problem is not None:
-            log.info("watch on %s interrupted: %s (retrying)", resource, problem)
-        logged = str(problem)
+            log.warning("cannot watch %s: %s (retrying)", resource, shortened(logged))
+        else:
+            log.info("watch on %s interrupted: %s (retrying)", resource, shortened(logged))
 
     return on_interrupt

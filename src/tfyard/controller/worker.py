@@ -1,6 +1,7 @@
 """The worker loop: takes a job from the queue, reconciles it, and puts it back when it must be reconciled
 again."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from tfyard import kube
 from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.unreadable import describe, problem_of
 from tfyard.backends.kubernetes.writes import NotLeading
+from tfyard.model import shortened
 from tfyard.model.names import JOB_KINDS
 
 from . import log_format
@@ -47,6 +49,10 @@ class Worker:
                     await self._process(key)
                 except (kube.KubeError, NotLeading) as problem:
                     self._requeue(key, problem)
+                except asyncio.CancelledError:
+                    if (task := asyncio.current_task()) and task.cancelling():
+                        raise
+                    self._requeue(key, "a request was cancelled")  # the worker itself goes on
                 except Exception as error:  # an error in one job must not end the work on all others
                     seconds, kind = self._queue.retry(key), JOB_KINDS[key.group]
                     if self._cache.unreadable.is_news(kind, key, describe(error)):
@@ -97,7 +103,7 @@ class Worker:
 
     def _requeue(self, key: JobKey, reason: object) -> None:
         """Requeue a job with back-off, and log a reason once: a server may refuse the same for days."""
-        seconds, text = self._queue.retry(key), str(reason)
+        seconds, text = self._queue.retry(key, kube.retry_after(reason)), shortened(str(reason))
         if self._reasons.get(key) != text:
             log.info("requeue in %.1f s: %s", seconds, text)
         self._reasons[key] = text

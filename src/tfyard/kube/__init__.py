@@ -27,6 +27,7 @@ from tfyard.kube.errors import (
     Undecodable,
     Unprocessable,
     Unreachable,
+    retry_after,
 )
 from tfyard.kube.kinds import Changed, Kind, Removed, Snapshot
 from tfyard.kube.kubeconfig import Access, ClusterEntry, User
@@ -70,6 +71,7 @@ __all__ = [
     "WatchOptions",
     "before_sending",
     "list_all",
+    "retry_after",
     "waiting_at_most",
     "watch",
     "watch_lines",

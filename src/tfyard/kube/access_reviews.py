@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tfyard.kube.errors import Undecodable
 from tfyard.kube.requests import Request, Resource, create
 from tfyard.model.permission import Permission
 
@@ -21,4 +22,7 @@ def review(permission: Permission, verb: str) -> Request:
 
 
 def is_allowed(answer: Any) -> bool:
-    return bool(answer["status"]["allowed"])
+    try:
+        return bool(answer["status"]["allowed"])
+    except (KeyError, TypeError) as problem:
+        raise Undecodable("the answer to a review of access is none", b"") from problem

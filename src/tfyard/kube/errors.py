@@ -64,6 +64,11 @@ class Transient(KubeError):
     retry_after: float | None = None
 
 
+def retry_after(problem: object) -> float:
+    """Seconds after which the server, as far as it has answered so, may be asked again."""
+    return (problem.retry_after or 0.0) if isinstance(problem, Transient) else 0.0
+
+
 class Unreachable(Transient):
     def __init__(self, message: str, sent: bool) -> None:
         super().__init__(message)
@@ -146,7 +151,8 @@ def build_error(code: int, body: bytes, retry_after: str = "") -> KubeError:
         status = _decoder.decode(body)
     except CORRUPT_JSON:
         status = ErrorStatus(message=body[:300].decode(errors="replace").strip())
-    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if retry_after.isdigit() else None
+    is_number = retry_after.isascii() and retry_after.isdigit()
+    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if is_number else None
     return from_status(msgspec.structs.replace(status, code=code), seconds)
 
 

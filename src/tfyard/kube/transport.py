@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import socket
+import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -197,9 +198,9 @@ class Client:
 
     async def _open(self, request: Request, login: Login, silence: float) -> aiohttp.ClientResponse:
         with self._translating():
-            sent = datetime.now(UTC)
+            sent = self._clock.local()
             response = await self._ask(request, login, silence)
-            self._clock.read(response.headers.get("Date", ""), sent, datetime.now(UTC))
+            self._clock.read(response.headers.get("Date", ""), sent, self._clock.local())
             if response.status < 400:
                 return response
             async with response:
@@ -313,31 +314,42 @@ AGREEING_ANSWERS = 3
 """Successive answers, of different seconds, that must prove the same correction before it is used."""
 
 
+# CLOCK_MONOTONIC stops while a machine is suspended.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+UNREADABLE_DATES = (ValueError, OverflowError)
+
+
 class ServerClock:
     """The server's time, by the Date of its answers: this machine's clock, corrected as far as they prove. A slow
     answer, or one that was read late, proves little.
 
-    One wrong Date must not expire deadlines, and one of several apiservers may disagree: the first correction
-    needs answers that agree, and later ones change the clock by at most a minute per minute."""
+    One wrong Date must not expire deadlines, and one of several apiservers may disagree, or be the only one that
+    has answered yet. So the clock changes by at most a minute per minute. Only at the start is it put back at
+    once, if the first answers agree that this machine is ahead: nothing expires too early by that."""
 
     def __init__(self) -> None:
         self._correction = timedelta(0)
-        self._last, self._at = "", datetime.min.replace(tzinfo=UTC)
+        self._start = datetime.now(UTC) - timedelta(seconds=time.clock_gettime(_CLOCK))
+        self._last, self._at = "", self.local()
         self._first, self._agreeing = timedelta(0), 0
 
+    def local(self) -> datetime:
+        """This machine's time at the start, and what has passed since: its clock may be set meanwhile."""
+        return self._start + timedelta(seconds=time.clock_gettime(_CLOCK))
+
     def now(self) -> datetime:
-        return datetime.now(UTC) + self._correction
+        return self.local() + self._correction
 
     def read(self, date: str, sent: datetime, received: datetime) -> None:
-        """`date` is the header of an answer; `sent` and `received` are by this machine's clock."""
+        """`date` is the header of an answer; `sent` and `received` are by `local`."""
         if date == self._last:
             return
         self._last = date
-        try:
+        with suppress(*UNREADABLE_DATES):  # written by a proxy
             answered = parsedate_to_datetime(date).astimezone(UTC)
-        except ValueError:
-            return  # written by a proxy
-        least, most = answered - received, answered + SECOND - sent
+            self._correct(answered - received, answered + SECOND - sent, received)
+
+    def _correct(self, least: timedelta, most: timedelta, received: datetime) -> None:
         if self._agreeing < AGREEING_ANSWERS:
             self._agree(least, most)
         else:
@@ -347,10 +359,10 @@ class ServerClock:
         self._at = received
 
     def _agree(self, least: timedelta, most: timedelta) -> None:
-        """Counts answers in a row that prove the same correction; enough of them set it."""
+        """Counts answers in a row that prove the same correction; enough of them put the clock back."""
         if not least - SECOND <= self._first <= most + SECOND:
             self._agreeing = 0
         known = self._first if self._agreeing else timedelta(0)
         self._first, self._agreeing = min(max(known, least), most), self._agreeing + 1
         if self._agreeing == AGREEING_ANSWERS:
-            self._correction = self._first
+            self._correction = min(self._first, timedelta(0))

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from tfyard.kube.decoding import decode, outline, parts
-from tfyard.kube.errors import Expired, KubeError, Transient, Undecodable, from_status
+from tfyard.kube.errors import Expired, KubeError, Undecodable, from_status, retry_after
 from tfyard.kube.kinds import (
     Added,
     Bookmark,
@@ -87,13 +87,13 @@ async def watch(
                 raise
             options.on_interrupt(problem)
             version = "" if isinstance(problem, (Expired, Undecodable)) else version
-            backoff = await _wait(backoff, problem.retry_after if isinstance(problem, Transient) else None)
+            backoff = await _wait(backoff, retry_after(problem))
 
 
-async def _wait(backoff: Backoff, retry_after: float | None = None) -> Backoff:
+async def _wait(backoff: Backoff, least: float = 0.0) -> Backoff:
     """Waits with jitter: the watches of a restarted apiserver must not all come back at the same moment."""
     backoff = backoff.next()
-    await asyncio.sleep((retry_after or 0.0) + backoff.delay(random.random()))
+    await asyncio.sleep(least + backoff.delay(random.random()))
     return backoff
 
 

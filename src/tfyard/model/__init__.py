@@ -50,6 +50,7 @@ from .status import (
     RoleStatus,
     Status,
     TaskBackoff,
+    shortened,
 )
 from .world import (
     DEFAULT_GRACE,
@@ -134,5 +135,6 @@ __all__ = [
     "WaitReason",
     "format_path",
     "preparations",
+    "shortened",
     "tensorflow_container",
 ]

@@ -3,9 +3,10 @@
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .job import Manifest
-from .status import Status
+from .status import Status, shortened
 from .world import Obstacle
 
 
@@ -53,6 +54,9 @@ class Event(Struct, frozen=True):
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "message", shortened(self.message))
 
 
 class LogLook(Struct, frozen=True):

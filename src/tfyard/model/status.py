@@ -104,9 +104,16 @@ class Failure(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=T
     message: str = ""
 
 
+LONGEST_MESSAGE = 1024
+"""Maximum length of what is said of a job, in characters: in conditions, events and logs. The server refuses
+events with more, and users can write half a megabyte into a name that a message quotes."""
 LAST_WORDS = 512
 """Maximum length of an ending's message, in characters."""
 ENDINGS_PER_TASK, ENDINGS_PER_JOB = 3, 20
+
+
+def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class Ending(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

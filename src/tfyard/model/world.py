@@ -4,9 +4,10 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .job import Manifest, Task
-from .status import Status
+from .status import Status, shortened
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 ProgramEnd = Literal["", "Succeeded", "Failed"]
@@ -99,6 +100,9 @@ class Obstacle(Struct, frozen=True):
 
     reason: str
     message: str
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "message", shortened(self.message))
 
 
 class Group(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from tfyard.model import Condition
+from tfyard.model import Condition, shortened
 
 from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, STALLED, SUCCEEDED, SUSPENDED, WAITING
 
@@ -27,6 +27,7 @@ def put(
     """Set a condition. The same status for the same reason is no change and causes no write, except for conditions
     whose message says more than their reason."""
     status: Literal["True", "False"] = "True" if holds else "False"
+    message = shortened(message)
     old = next((c for c in conditions if c.type == type), None)
     if old is not None and (old.status, old.reason) == (status, reason) and not _is_news(old, message):
         return conditions

@@ -21,7 +21,8 @@ from .leaders import leaders, leading_role
 from .situation import Situation
 
 MESSAGE_LINES = 12
-MESSAGE_LENGTH = 1024
+MESSAGE_LENGTH = 800
+"""The end of a log must not be what is cut of a condition."""
 
 Ruling = Literal["restart", "forgive", "replace", "drop", "fatal", "keep"]
 """

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.model import EVALUATOR, Job, LastLine, LogLook, Pod, Stall, tensorflow_container
+from tfyard.model import EVALUATOR, Job, LastLine, LogLook, Pod, Stall, shortened, tensorflow_container
 
 from . import reasons
 from .census import GivenUp, RoleCensus
@@ -143,7 +143,7 @@ def _state(line: LastLine | None, due: datetime, now: datetime) -> State:
 def _stalled(found: StallReview, policy: Stall, line: LastLine | None, start: datetime) -> StallReview:
     assert found.pod is not None
     assert line is not None
-    text = line.text if len(line.text) <= LONGEST_LINE else f"{line.text[: LONGEST_LINE - 1]}…"
+    text = shortened(line.text, LONGEST_LINE)
     message = reasons.STALLED_MESSAGE if text and line.at else reasons.SILENT_MESSAGE
     at = _stamp(line.at if text and line.at else start)
     return replace(

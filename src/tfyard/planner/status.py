@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from tfyard.model import Cluster, Condition, Failure, Job, Obstacle, RoleMemory, RoleStatus, Status
+from tfyard.model import Cluster, Condition, Failure, Job, Obstacle, RoleMemory, RoleStatus, Status, shortened
 from tfyard.model.names import selector
 
 from . import conditions, reasons, restart, waiting
@@ -73,6 +73,7 @@ def succeed(situation: Situation, status: Status) -> Status:
 
 
 def fail(status: Status, failure: Failure, now: datetime) -> Status:
+    failure = msgspec.structs.replace(failure, message=shortened(failure.message))
     listed = conditions.put(status.conditions, reasons.FAILED, reasons.TFJOB_FAILED, failure.message, now)
     return msgspec.structs.replace(status, conditions=listed, completion_time=now, failure=failure)
 

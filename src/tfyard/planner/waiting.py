@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from tfyard.model import LAST_WORDS, Pod, Wait
+from tfyard.model import LAST_WORDS, Pod, Wait, shortened
 
 from . import reasons
 from .situation import Situation
@@ -72,7 +72,7 @@ def review(situation: Situation) -> WaitingReview:
 def looks_due(wait: Wait | None, now: datetime) -> int:
     """How often events of a waiting pod should have been listed: after 30 s, then at doubled intervals."""
     waited = (now - wait.since).total_seconds() if wait and wait.since else 0.0
-    return int(waited // PATIENCE).bit_length()
+    return int(max(0.0, waited) // PATIENCE).bit_length()
 
 
 def _pods(situation: Situation) -> Iterator[Pod]:
@@ -134,8 +134,7 @@ def _turn(waiting: WaitingPod) -> tuple[bool, bool, str, int]:
 def _sentence(waiting: WaitingPod) -> str:
     """The report in one line. About a crash loop, the program's own message says more than the kubelet's."""
     words = _crash(waiting.pod) if waiting.is_crash_loop else waiting.wait.message
-    text = f"{waiting.pod.task.name}: {' '.join(words.split())}"
-    return text if len(text) <= LAST_WORDS else f"{text[: LAST_WORDS - 1]}…"
+    return shortened(f"{waiting.pod.task.name}: {' '.join(words.split())}", LAST_WORDS)
 
 
 def _crash(pod: Pod) -> str:

@@ -122,8 +122,8 @@ class HostileServer:
             self.cache.drop_child(kind, child) if is_gone else self.cache.children.put(kind, child)
 
 
-def refusal(code: int, reason: str, retry_after: float | None = None) -> KubeError:
-    return from_status(ErrorStatus(code=code, reason=reason), retry_after)
+def refusal(code: int, reason: str, retry_after: float | None = None, message: str = "") -> KubeError:
+    return from_status(ErrorStatus(code=code, reason=reason, message=message), retry_after)
 
 
 def stamp(time: datetime) -> str:

@@ -3,11 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from tfyard.backends.kubernetes.cache import Cache
+from tfyard.backends.kubernetes.resources import child_kind
 from tfyard.backends.kubernetes.views import Child, StoredJob
+from tfyard.kube.decoding import decode
 from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 from tfyard.views.pods import ObjectMeta, OwnerReference, PodCondition, PodStatus, PodView
@@ -280,3 +283,13 @@ def test_a_pod_that_had_only_its_end_to_report_goes_with_its_job() -> None:
     cache.drop_pod(pod(3, "Succeeded"))
     cache.drop_job(TFJOBS, job(4))
     assert (cache.leftovers("here"), len(cache.pods)) == (set(), 0)
+
+
+def test_a_pod_group_whose_spec_is_nested_deeper_than_python_can_compare_is_stored() -> None:
+    cache, job_of = Cache(), {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": "u"}
+    for version in ("1", "2"):
+        names = {"name": "j", "namespace": "n", "uid": "x", "resourceVersion": version}
+        head = msgspec.json.encode({**names, "ownerReferences": [{**job_of, "controller": True}]})
+        spec = b'{"a":' * 3000 + version.encode() + b"}" * 3000
+        view = decode(child_kind("PodGroup").one, b'{"metadata":%s,"spec":%s}' % (head, spec))
+        assert cache.children.put("PodGroup", view) == "n/TFJob.kubeflow.org/j/u"

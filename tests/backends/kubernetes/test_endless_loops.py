@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,6 +87,13 @@ def postpone(server: HostileServer, key: Key) -> None:
         raise refusal(429, "TooManyRequests", 30.0)
 
 
+def refuse_at_length(server: HostileServer, key: Key) -> None:
+    """Refuses a pod, and quotes what its user wrote, as an API server does."""
+    if key[0] == "Pod":
+        del server.objects[key]
+        raise refusal(422, "Invalid", message=f'Pod "p" is invalid: "{"m" * 400_000}": no')
+
+
 ADMISSION: dict[str, Habit] = {
     "postpone": postpone,
     **{f"without {label}": relabel(label, None) for label in LABELS},
@@ -95,6 +103,8 @@ ADMISSION: dict[str, Habit] = {
     "without annotations": of_pods(lambda _: {"metadata": {"annotations": None}}),
     "without owner": of_pods(lambda _: {"metadata": {"ownerReferences": None}}),
 }
+REFUSALS: dict[str, Habit] = {"refuse": refuse_at_length}
+"""After these the queue waits, which has no part in these tests."""
 OTHERS: dict[str, Habit] = {
     "run": of_pods(runs),
     "delete": remove,
@@ -137,7 +147,7 @@ async def play(asked: Job, phases: list[tuple[list[str], list[str]]]) -> Hostile
     cache.put_job(TFJOBS, view)
     store = Store(server, view)
     for admission, others in phases:
-        server.admission = [ADMISSION[name] for name in admission]
+        server.admission = [(ADMISSION | REFUSALS)[name] for name in admission]
         server.others = [OTHERS[name] for name in others]
         for _ in range(SECONDS // len(phases)):
             for _ in range(PASSES):
@@ -179,3 +189,16 @@ def test_what_the_server_postpones_is_tried_when_it_asks_for_it_and_the_job_says
     )
     assert last is not None
     assert last.status == "False"
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_what_a_message_quotes_does_not_make_the_status_of_a_job_large(is_readable: bool) -> None:
+    """A name of 400 kB gave a status of 800 kB."""
+    asked = msgspec.structs.replace(job(role(WORKER, 1)), api_version="kubeflow.org/v1")
+    if not is_readable:
+        asked = msgspec.structs.replace(asked, problems=("m" * 400_000, "second"))
+    server = asyncio.run(play(asked, [(["refuse"], [])]))
+    status = msgspec.json.encode(dump_status(server.statuses[-1]))
+    assert b"mmmmm" in status
+    assert max(len(condition.message) for condition in server.statuses[-1].conditions) == 1024
+    assert len(status) < 4_000

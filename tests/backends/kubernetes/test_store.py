@@ -1,9 +1,13 @@
 """When a status is written. Counts: soon when they rest, at intervals while they change, which grow with time."""
 
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
+from tfyard.backends.kubernetes.cache import Cache
+from tfyard.backends.kubernetes.resources import Resources
 from tfyard.backends.kubernetes.store import (
     CHECK_AGAIN,
     LATER,
@@ -13,9 +17,16 @@ from tfyard.backends.kubernetes.store import (
     QUIET,
     SELDOM,
     SOON,
+    ClusterStore,
     StatusDelay,
 )
-from tfyard.model import Decision, RoleStatus, Status, Urgency
+from tfyard.backends.kubernetes.views import StoredJob
+from tfyard.backends.kubernetes.writes import Writer
+from tfyard.kube import Client, KubeError, Request
+from tfyard.kube.errors import ErrorStatus, from_status
+from tfyard.kube.requests import TFJOBS
+from tfyard.model import API_VERSION, Decision, Job, RoleStatus, Status, Urgency
+from tfyard.views.pods import ObjectMeta
 
 STEP = 0.1
 
@@ -171,3 +182,48 @@ def test_jobs_do_not_wait_for_each_other() -> None:
     delay.holds("one", ready(1), 0.0)
     assert delay.holds("other", ready(1), QUIET)
     assert not delay.holds("one", ready(1), QUIET)
+
+
+class Refusing:
+    """A client of a server that refuses every status."""
+
+    def __init__(self, problem: KubeError) -> None:
+        self.problem, self.times = problem, list[float]()
+        self.seconds = 0.0
+
+    async def send(self, request: Request, into: Any) -> Any:  # noqa: ARG002
+        self.times.append(self.seconds)
+        raise self.problem
+
+
+async def flap(problem: KubeError, urgency: Urgency, minutes: int) -> Refusing:
+    """Passes of a job each 0.4 s, as its pod becomes ready and unready."""
+    client = Refusing(problem)
+    writer, cache = Writer(cast("Client", client), lambda: True, lambda *_: None), Cache()
+    store = ClusterStore(
+        writer, cache, Resources.of([TFJOBS]), lambda: False, lambda *_: None, lambda: client.seconds
+    )
+    meta = ObjectMeta("train", "lab", "uid", "1")
+    cache.put_job(TFJOBS, StoredJob(metadata=meta, api_version=API_VERSION, kind="TFJob"))
+    job = Job(name="train", namespace="lab", uid="uid", api_version=API_VERSION)
+    for number in range(minutes * 150):
+        with suppress(KubeError):
+            await store.report(job, Status(), ready(number % 2, urgency))
+        client.seconds += 0.4
+    return client
+
+
+@pytest.mark.parametrize("urgency", ["now", "soon"])
+async def test_a_refused_status_is_sent_ever_more_rarely_however_often_its_job_changes(
+    urgency: Urgency,
+) -> None:
+    """It was sent 150 times a minute, because each change of a pod overtook the back-off of the queue."""
+    client = await flap(from_status(ErrorStatus(code=400, message="no")), urgency, 10)
+    assert 10 <= len(client.times) <= 20
+    assert min(later - before for before, later in pairwise(client.times[-4:])) > 40
+
+
+async def test_a_status_that_the_server_postpones_is_not_sent_before() -> None:
+    client = await flap(from_status(ErrorStatus(code=429), 30.0), "now", 2)
+    assert min(later - before for before, later in pairwise(client.times)) >= 30
+    assert len(client.times) == 4

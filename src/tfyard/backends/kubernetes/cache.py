@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tfyard.kube import Resource
 from tfyard.model import Pod
-from tfyard.model.names import JOB_KINDS, is_name_of, pod_name
+from tfyard.model.names import JOB_KINDS, QUEUE_FINALIZER, is_name_of, pod_name
 from tfyard.views.pods import ObjectMeta, PodView
 
 from .cache_parts import Owned, TakenNames, Versions, is_older
@@ -110,7 +110,8 @@ class CachedPod(Struct, frozen=True, gc=False):
     pod: Pod
     namespace: str
     version: str
-    finalizers: tuple[str, ...] = ()
+    is_queued: bool = False
+    """Whether it has Kueue's finalizer."""
     is_gone: bool = False
     is_deleted_here: bool = False  # by this operator
 
@@ -139,9 +140,9 @@ class PodCache:
     def of(self, owner: str) -> tuple[Pod, ...]:
         return tuple(cached.pod for cached in self._pods.of(owner).values())
 
-    def finalizers(self, owner: str, name: str) -> tuple[str, ...]:
+    def is_queued(self, owner: str, name: str) -> bool:
         cached = self._pods.of(owner).get(name)
-        return cached.finalizers if cached else ()
+        return cached is not None and cached.is_queued
 
     def disown(self, view: PodView) -> str:
         """A pod's former owner, if it has another now, or none."""
@@ -235,8 +236,9 @@ class PodCache:
         if pod is None or not _is_named_by(meta, pod):  # its labels were removed: it is no task's any more
             return self._pods.remove(meta.owner, meta.name)
         is_ours = same is not None and same.is_deleted_here
+        is_queued = QUEUE_FINALIZER in meta.finalizers
         stored = CachedPod(
-            pod, meta.namespace, meta.resource_version, meta.finalizers, is_deleted_here=is_ours
+            pod, meta.namespace, meta.resource_version, is_queued=is_queued, is_deleted_here=is_ours
         )
         self._pods.put(meta.owner, meta.name, stored)
         return cached is None or cached.pod != pod
@@ -307,8 +309,16 @@ class ChildCache:
         self._unreadable.note(kind, meta, problem_of(view))
         if not is_own:
             return False
-        self._children.put(owner, key, replace(view, metadata=replace(meta, owner_references=())))
-        return known is None or known.relevant != view.relevant
+        few = replace(meta, labels={}, annotations={}, owner_references=(), finalizers=())
+        self._children.put(owner, key, replace(view, metadata=few))
+        return known is None or _differ(known.relevant, view.relevant)
+
+
+def _differ(old: object, new: object) -> bool:
+    try:
+        return old != new
+    except RecursionError:  # users may nest the spec of a PodGroup deeper than Python can follow
+        return True
 
 
 def _is_named_by(meta: ObjectMeta, pod: Pod) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -15,12 +16,12 @@ from tfyard.model.names import CONTROLLER
 from .fair_slots import FairSlots
 from .writes import UNREAD, NotLeading, Writer
 
+log = logging.getLogger(__name__)
+
 AT_ONCE = 16
 """Number of events in flight; a namespace alone has a quarter of them, so that pods and statuses come first."""
 LONGEST_WAIT, CHECK_EVERY = 5.0, 0.05
 """Longest wait of an event while pods and statuses are written, and the interval of checks, in seconds."""
-LONGEST_MESSAGE = 1024
-"""The server refuses longer event messages."""
 REMEMBERED = 300.0
 """Seconds during which an event is not sent again."""
 
@@ -35,6 +36,8 @@ class EventRecorder:
         self._writer, self.is_busy, self._on_lost = writer, is_busy, on_lost
         self._queue: asyncio.Queue[tuple[str, Manifest, float]] = asyncio.Queue()
         self._slots = FairSlots(AT_ONCE)
+        self._lost: dict[str, str] = {}
+        """Namespace -> why its last event was not accepted."""
         self._recent: dict[str, float] = {}
         """Uid of a job and name of an event -> when it was recorded, the oldest first."""
 
@@ -74,13 +77,19 @@ class EventRecorder:
         try:
             request = requests.create(requests.EVENTS.path(namespace), event)
             await self._writer.send("create", "events", request, UNREAD)
+            self._lost.pop(namespace, None)
         except AlreadyExists:
             return  # recorded before by another operator, which has ended since
         except NotLeading:
             self._recent.pop(_key(event), None)
         except KubeError as problem:
             self._recent.pop(_key(event), None)
-            self._on_lost(event, problem)
+            reason = str(problem).replace(event["metadata"]["name"], "")
+            if self._lost.get(namespace) != reason:  # once for each change: it may last for days
+                self._on_lost(event, problem)
+            self._lost[namespace] = reason
+        except Exception:  # about one event, and must not end the operator
+            log.exception("cannot create event %s in namespace %s", event["reason"], namespace)
 
 
 def _key(event: Manifest) -> str:
@@ -110,7 +119,7 @@ def build_event(job: Job, event: Event, occasion: str) -> Manifest:
         },
         "type": event.type,
         "reason": event.reason,
-        "message": event.message[:LONGEST_MESSAGE],
+        "message": event.message,
         "source": {"component": CONTROLLER},
         "firstTimestamp": now,
         "lastTimestamp": now,

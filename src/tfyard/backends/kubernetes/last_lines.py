@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tfyard.kube import Client, Forbidden, KubeError, requests
 from tfyard.logs.lines import time_of
 from tfyard.logs.terminal_text import without_colours
-from tfyard.model import Job, LastLine, LogLook
+from tfyard.model import Job, LastLine, LogLook, shortened
 
 from .cache import JobKey
 from .fair_slots import FairSlots
@@ -93,6 +93,7 @@ class LastLines:
 
     def _log_once(self, job: Job, wanted: LogLook, problem: str) -> None:
         """Log why a log cannot be read, but not at every look: it may be so for days."""
+        problem = shortened(problem)
         if self._problems.get(job.uid) != problem:
             log.info("cannot read the log of pod %s/%s: %s", job.namespace, wanted.pod, problem)
         self._problems[job.uid] = problem

@@ -16,6 +16,7 @@ from tfyard.kube import (
     Forbidden,
     Kind,
     NotFound,
+    Patch,
     Refused,
     Request,
     Unauthorized,
@@ -214,14 +215,13 @@ class ObjectWriter:
     async def _release_from_queue(self, job: Job, action: Delete) -> None:
         """Removes Kueue's finalizer. Kueue holds a pod of a group until another replaces it, which ours cannot do,
         because it has the same name."""
-        finalizers = self._cache.pods.finalizers(job.as_owner, action.name)
-        if QUEUE_FINALIZER not in finalizers:
+        if not self._cache.pods.is_queued(job.as_owner, action.name):
             return
-        others = [name for name in finalizers if name != QUEUE_FINALIZER]
-        patch: Manifest = {"metadata": {"uid": action.uid, "finalizers": others}}
+        meta: Manifest = {"uid": action.uid, "$deleteFromPrimitiveList/finalizers": [QUEUE_FINALIZER]}
+        path = requests.PODS.path(job.namespace, action.name)
         try:
-            await self.amend(job, Amend("Pod", action.name, patch))
-        except Conflict:
+            await self._write("patch", "Pod", requests.patch(path, {"metadata": meta}, Patch.STRATEGIC))
+        except (NotFound, Conflict):
             return  # another pod has the name by now, and must not be changed
 
     async def _send_delete(self, resource: str, request: Request) -> bool:

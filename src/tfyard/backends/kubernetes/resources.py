@@ -10,7 +10,7 @@ from tfyard.model.names import POD_GROUP
 from tfyard.views.pods import PodView
 
 from .unreadable import UnreadableChild, UnreadableJob, UnreadablePod, salvage
-from .views import Child, GroupView, ServiceView, StoredJob
+from .views import Child, GroupView, ServiceView, StoredJob, slim
 
 CHILDREN = {
     "Service": requests.SERVICES,
@@ -19,13 +19,13 @@ CHILDREN = {
 }
 """Kinds of objects that a job has beside its pods. `install/permissions.py` has the permissions on them."""
 
-PODS: Kind[PodView] = Kind(PodView, salvage=salvage(UnreadablePod))
+PODS: Kind[PodView] = Kind(PodView, slim, salvage(UnreadablePod))
 JOBS: Kind[StoredJob] = Kind(StoredJob, StoredJob.keep, salvage(UnreadableJob))
 _WITH_SPEC: dict[str, Kind[Child]] = {
-    POD_GROUP: Kind(GroupView, salvage=salvage(UnreadableChild)),
-    "Service": Kind(ServiceView, salvage=salvage(UnreadableChild)),
+    POD_GROUP: Kind(GroupView, slim, salvage(UnreadableChild)),
+    "Service": Kind(ServiceView, slim, salvage(UnreadableChild)),
 }
-_OTHERS: Kind[Child] = Kind(Child, salvage=salvage(UnreadableChild))
+_OTHERS: Kind[Child] = Kind(Child, slim, salvage(UnreadableChild))
 
 
 def child_kind(kind: str) -> Kind[Child]:

@@ -35,14 +35,13 @@ from .objects import ObjectWriter, not_yet_free
 from .setup_events import SetupEvents
 from .undone_writes import UndoneWrites, WaitingWrite, postponed
 from .views import Child, ServiceView, to_group
+from .writes import LONGEST_SILENT_WAIT
 
 PARALLEL_WRITES = 128
 """Most writes in parallel; fair_slots.py divides them, so that one job has at most a quarter. The client has more
 connections: statuses, events and lists need some, too."""
 SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
 """Reasons for which all pods of a role would be refused like the first one: they are not all tried."""
-LONGEST_SILENT_WAIT = 5.0
-"""Seconds of a Retry-After up to which a request is repeated without a word; a longer wait is shown on the job."""
 FAULTS = 3
 """Number of server failures in a row after which they are reported as an obstacle."""
 

@@ -8,10 +8,12 @@ write; and a new job a little later, because most pods start within a moment. Me
 the default of the CRD.
 """
 
+import random
 import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,11 +22,12 @@ from tfyard import kube
 from tfyard.backends.base import JobStore
 from tfyard.kube import requests
 from tfyard.model import Decision, Job, Status
+from tfyard.model.backoff import Backoff
 from tfyard.views.tfjob_status import dump_status
 
 from .cache import Cache, JobKey
 from .resources import JOBS, Resources
-from .writes import Writer
+from .writes import LONGEST_SILENT_WAIT, Writer
 
 OnReport = Callable[[Job, Status, Decision], None]
 
@@ -42,6 +45,8 @@ LONGEST_YIELD, CHECK_AGAIN = 30.0, 1.0
 """Longest wait of such a status while many pods are created, and the interval of checks, in seconds. A status
 costs the server as much as two pods: written in between, statuses of the first jobs would delay the pods of the
 last ones."""
+REFUSED = Backoff(first=0.1, longest=60.0, jitter=0.2)
+"""Waits between writes of a status that the server refuses."""
 CROWD = 10
 """Number of new jobs that count as a crowd if their pods start within `LATER`. While a crowd starts, or many pods
 are created, new jobs wait for their own pods; and for as long again, because a cluster that is slow with one thing
@@ -56,43 +61,53 @@ class ClusterStore(JobStore):
         resources: Resources,
         is_creating_many: Callable[[], bool],
         on_report: OnReport,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer, self._cache, self._resources = writer, cache, resources
         self.is_creating_many, self._on_report = is_creating_many, on_report
-        self._delay = StatusDelay()
-        self.refused = set[str]()
-        """Uids of the jobs whose last status the server refused. Such a job makes no progress: a status is stored
-        before anything is done that depends on it."""
+        self._delay, self._clock = StatusDelay(), clock
+        self.refused = dict[str, RefusedStatus]()
+        """Uid of a job -> the refusal of its last status. Such a job makes no progress: a status is stored before
+        anything is done that depends on it."""
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
         if decision.status == before:
             self._delay.release(job.uid)
-            self.refused.discard(job.uid)
-        elif self._delay.holds(job.uid, decision, time.monotonic(), is_creating_many=self.is_creating_many()):
+            self.refused.pop(job.uid, None)
+        elif self._delay.holds(job.uid, decision, self._clock(), is_creating_many=self.is_creating_many()):
             return
         else:
             await self._write_or_note(job, decision.status)
-            self._delay.written(job.uid, decision, time.monotonic())
+            self._delay.written(job.uid, decision, self._clock())
         self._on_report(job, before, decision)
 
     def due_in(self, uid: str) -> float | None:
         """Seconds until a delayed status should be written; None if none is delayed."""
-        return self._delay.due_in(uid, time.monotonic())
+        return self._delay.due_in(uid, self._clock())
 
     def forget(self, uid: str) -> None:
         self._delay.forget(uid)
-        self.refused.discard(uid)
+        self.refused.pop(uid, None)
 
     async def _write_or_note(self, job: Job, status: Status) -> None:
         """A conflict, or a job that was deleted, is nothing that an administrator must change."""
+        refused = self.refused.get(job.uid)
+        if refused is not None and self._clock() < refused.until:
+            raise refused.problem  # sent again, it would be refused again: pods that change are no reason to
         try:
-            await self._write(job, status)
+            with kube.waiting_at_most(LONGEST_SILENT_WAIT):
+                await self._write(job, status)
         except (kube.Conflict, kube.NotFound):
             raise
-        except (kube.Refused, kube.ServerFault):
-            self.refused.add(job.uid)
+        except (kube.Refused, kube.ServerFault, kube.TooManyRequests) as problem:
+            self.refused[job.uid] = self._refusal(problem, refused)
             raise
-        self.refused.discard(job.uid)
+        self.refused.pop(job.uid, None)
+
+    def _refusal(self, problem: kube.KubeError, before: "RefusedStatus | None") -> "RefusedStatus":
+        backoff = (before.backoff if before else REFUSED).next()
+        wait = max(backoff.delay(random.random()), kube.retry_after(problem))
+        return RefusedStatus(problem, backoff, self._clock() + wait)
 
     async def _write(self, job: Job, status: Status) -> None:
         """Writes with the resourceVersion that the decision was based on: if another client was faster, the server
@@ -111,6 +126,13 @@ class ClusterStore(JobStore):
         request = requests.replace(resource.path(job.namespace, job.name, "status"), body)
         answer = await self._writer.send("update", "tfjobs/status", request, JOBS.one)
         self._cache.apply_job_response(resource, answer.keep())
+
+
+class RefusedStatus(NamedTuple):
+    problem: kube.KubeError
+    backoff: Backoff
+    until: float
+    """When a status of this job may be sent again."""
 
 
 class DelayedStatus(Struct, frozen=True):
@@ -132,7 +154,7 @@ class StatusDelay:
 
     def holds(self, uid: str, decision: Decision, now: float, *, is_creating_many: bool = False) -> bool:
         """Whether this status of a job should wait. One that is due stays due until it is `written`: if the server
-        refuses it, only the back-off of the queue decides when it is sent again."""
+        refuses it, only the back-off of refusals decides when it is sent again."""
         if decision.urgency == "now":
             return False
         waiting = self._waiting.get(uid)

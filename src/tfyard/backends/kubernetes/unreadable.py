@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 
 from tfyard.kube import Undecodable
 from tfyard.kube.decoding import cut, decode, outline
-from tfyard.model import Obstacle
+from tfyard.model import Obstacle, shortened
 from tfyard.views.pods import ObjectMeta, PodView
 
 from .views import Child, StoredJob
@@ -104,11 +104,12 @@ class UnreadableObjects:
     def note(self, kind: str, meta: InNamespace, problem: str) -> None:
         """Notes why an object cannot be read (empty: it can), and logs that, but not at every event."""
         if self.is_news(kind, meta, problem):
-            log.warning("%s %s/%s cannot be read: %s", kind, meta.namespace, meta.name, problem)
+            text = "%s %s/%s cannot be read: %s"
+            log.warning(text, kind, meta.namespace, meta.name, shortened(problem))
 
     def is_news(self, kind: str, meta: InNamespace, problem: str) -> bool:
         """Like `note`, but returns whether that must be logged."""
-        key = (kind, meta.namespace, meta.name)
+        key, problem = (kind, meta.namespace, meta.name), shortened(problem)
         if not problem:
             self._problems.pop(key, None)
             return False

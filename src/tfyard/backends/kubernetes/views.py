@@ -1,8 +1,9 @@
 """TFJobs and their objects other than pods, with the few fields that decisions depend on: watch streams are
 decoded straight into these."""
 
+import zlib
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,10 +12,30 @@ from msgspec.structs import replace
 from tfyard.kube.decoding import cut
 from tfyard.model import Group, ServiceSpec
 from tfyard.model.job import owner_key
-from tfyard.views.pods import ObjectMeta
+from tfyard.model.names import (
+    ATTEMPT,
+    JOB_NAME,
+    OPERATOR_NAME,
+    PLUGINS_GROUP,
+    QUEUE_FINALIZER,
+    QUEUE_RETRIES,
+    REPLICA_INDEX,
+    REPLICA_TYPE,
+    STOPPED,
+    VOLCANO_GROUP,
+)
+from tfyard.views.pods import ObjectMeta, PodView
 
-LARGE = 64 << 10
-"""Bytes of the largest spec that is kept; nearly all are smaller."""
+SMALL = 4 << 10
+"""Most bytes that are kept of what a job is read from, as they are or compressed: there may be thousands of jobs.
+Nearly all are smaller."""
+COMPRESSIBLE = 16 * SMALL
+"""Bytes above which compressing is not worth the time: the result would not be small."""
+READ_KEYS = frozenset((OPERATOR_NAME, JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, PLUGINS_GROUP))
+READ_KEYS |= {ATTEMPT, STOPPED, QUEUE_RETRIES, VOLCANO_GROUP}
+"""Labels and annotations that are read of a job's objects. Users may write a megabyte of others."""
+COMPRESSED = zlib.compress(b"")[:1]
+"""What compressed bytes begin with, and JSON does not."""
 RUN_POLICY_DEPTH = 4
 """Levels of `spec.runPolicy.schedulingPolicy.minResources`, its deepest field."""
 
@@ -75,9 +96,30 @@ def to_group(view: Child) -> Group | None:
     )
 
 
+V = TypeVar("V", PodView, Child)
+
+
+def slim(view: V) -> V:
+    """A job's object without the metadata that nobody reads."""
+    meta = view.metadata
+    few = replace(
+        meta,
+        labels=_read(meta.labels),
+        annotations=_read(meta.annotations),
+        owner_references=(meta.job,) if meta.job else (),
+        finalizers=(QUEUE_FINALIZER,) if QUEUE_FINALIZER in meta.finalizers else (),
+    )
+    return replace(view, metadata=few)
+
+
+def _read(fields: dict[str, str]) -> dict[str, str]:
+    return {key: fields[key] for key in READ_KEYS & fields.keys()}
+
+
 class StoredJob(Struct, frozen=True, rename="camel", kw_only=True):
-    """A TFJob as it is stored; spec and status stay bytes until this job is reconciled. Of a large spec only
-    the hash is kept (`has_spec` is false): it is fetched when the job is read."""
+    """A TFJob as it is stored; spec and status stay bytes until this job is reconciled. What is not small is kept
+    compressed, with labels and annotations in the place of the spec; of what is still large only the hash is kept
+    (`has_spec` is false): it is fetched when the job is read."""
 
     metadata: ObjectMeta
     spec: Raw = Raw(b"{}")
@@ -93,21 +135,42 @@ class StoredJob(Struct, frozen=True, rename="camel", kw_only=True):
 
     def keep(self) -> "StoredJob":
         """A copy with its own bytes: a decoded Raw keeps the whole answer, which may be a page of 500 jobs."""
-        return replace(
-            self,
-            spec=_digest(self.spec) if memoryview(self.spec).nbytes > LARGE else self.spec.copy(),
-            status=self.status.copy(),
-        )
+        meta, spec, status = self.metadata, self.spec.copy(), self.status.copy()
+        meta = replace(meta, owner_references=(), finalizers=())
+        if self.size > SMALL:
+            spec = _packed((spec, meta.labels, meta.annotations))
+            meta = replace(meta, labels={}, annotations={})
+        return replace(self, metadata=meta, spec=spec, status=status)
 
     @property
     def has_spec(self) -> bool:
-        return bytes(memoryview(self.spec)[:1]) != b'"'
+        return self._begin != b'"'
+
+    @property
+    def _begin(self) -> bytes:
+        """The first byte of the spec: of an object, of what is compressed, or of a hash."""
+        return bytes(memoryview(self.spec)[:1])
+
+    @property
+    def size(self) -> int:
+        """Bytes of what the job is read from."""
+        meta = self.metadata
+        return memoryview(self.spec).nbytes + _size(meta.labels) + _size(meta.annotations)
 
     def is_same_job(self, other: "StoredJob") -> bool:
         """Whether both are equal except for the status."""
         mine, its = self.metadata, other.metadata
         same = (mine.uid, mine.generation, mine.labels, mine.annotations)
         return same == (its.uid, its.generation, its.labels, its.annotations) and self.spec == other.spec
+
+    def unpacked(self) -> "StoredJob":
+        """The job with its spec, labels and annotations in their places. Only if it has them."""
+        if self._begin != COMPRESSED:
+            return self
+        spec, labels, annotations = _PACKED.decode(zlib.decompress(self.spec))
+        return replace(
+            self, metadata=replace(self.metadata, labels=labels, annotations=annotations), spec=spec
+        )
 
     def document(self) -> dict[str, Any]:
         """The object as plain data, with the fields that a job is read from. RecursionError if it is nested
@@ -130,6 +193,16 @@ class StoredJob(Struct, frozen=True, rename="camel", kw_only=True):
         }
 
 
-def _digest(spec: Raw) -> Raw:
-    """A spec's hash in its place: a JSON string, where a spec is an object."""
-    return Raw(b'"%s"' % sha256(spec).hexdigest().encode())
+_PACKED = msgspec.json.Decoder(tuple[Raw, dict[str, str], dict[str, str]])
+
+
+def _packed(parts: tuple[Raw, dict[str, str], dict[str, str]]) -> Raw:
+    """What is not small, compressed; if that is not small either, its hash: a JSON string."""
+    whole = msgspec.json.encode(parts)
+    if len(whole) <= COMPRESSIBLE and len(packed := zlib.compress(whole)) <= SMALL:
+        return Raw(packed)
+    return Raw(b'"%s"' % sha256(whole).hexdigest().encode())
+
+
+def _size(fields: dict[str, str]) -> int:
+    return sum(len(key) + len(value) for key, value in fields.items())

@@ -10,6 +10,8 @@ from tfyard.kube import Client, Request, before_sending
 
 T = TypeVar("T")
 
+LONGEST_SILENT_WAIT = 5.0
+"""Seconds of a Retry-After up to which a request is repeated without a word."""
 UNREAD = Decoder(Raw)
 """Decoder of answers that are not used."""
 
