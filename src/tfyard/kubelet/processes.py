@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tfyard.kube import Client, Kind, NotFound, Transient, list_all, requests
 from tfyard.kubelet.events import Events
 from tfyard.kubelet.metrics import RecentUses
-from tfyard.kubelet.runtime import Attached, Console, LogSource, NoSuchContainer, Report
+from tfyard.kubelet.runtime import Console, ExecProcess, LogSource, NoSuchContainer, Report
 from tfyard.kubelet.sources import ApiSources
 from tfyard.model import Manifest
 from tfyard.model.container_reasons import STATUS_UNKNOWN
@@ -269,7 +269,7 @@ class ProcessRuntime:
 
     async def exec(
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
-    ) -> Attached:
+    ) -> ExecProcess:
         known = self._find_container(namespace, pod, container)
         if known is None:
             raise NoSuchContainer(f'container not found ("{container}")')

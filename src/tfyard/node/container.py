@@ -39,7 +39,7 @@ START_FAILED = 128
 """The exit code that containerd gives to a container whose program could not be started."""
 
 
-class Home(Protocol):
+class ContainerHost(Protocol):
     """What a container needs of its pod."""
 
     engine: Engine
@@ -61,7 +61,13 @@ class PodContainer:
     is stopped; `is_ephemeral`: `kubectl debug` has added it, and it runs once."""
 
     def __init__(
-        self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False, is_ephemeral: bool = False
+        self,
+        spec: Manifest,
+        home: ContainerHost,
+        waiting: str,
+        *,
+        is_init: bool = False,
+        is_ephemeral: bool = False,
     ) -> None:
         self.spec, self.home, self.is_init, self.is_ephemeral = spec, home, is_init, is_ephemeral
         self.name = str(spec["name"])
@@ -259,10 +265,10 @@ class PodContainer:
         id = f"{self.home.name}/{self.home.uid}/{self.name}/{self._run}"
         if command.stdin or not self.spec.get("stdin"):
             return await engine.start(id, command, log, limit)
-        attached = await engine.start_interactive(id, command, limit, tty=bool(self.spec.get("tty")))
+        streamed = await engine.start_interactive(id, command, limit, tty=bool(self.spec.get("tty")))
         is_once = self.is_ephemeral or bool(self.spec.get("stdinOnce"))
-        self.console = ContainerConsole(attached, log, is_once=is_once)
-        return attached.process
+        self.console = ContainerConsole(streamed, log, is_once=is_once)
+        return streamed.process
 
     def _new_log(self) -> Path:
         self.log = self.home.owner.new_log(self.name, self._run)

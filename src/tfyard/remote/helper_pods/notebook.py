@@ -6,7 +6,7 @@ from tfyard.overview import mounts
 from tfyard.remote.copying import job_paths
 from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
 from tfyard.remote.helper_pods.pod_follow import PodChoice
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.tasks import is_running
 from tfyard.render import RenderOptions, notebook, scripts
 from tfyard.render.tfjob import hosts
@@ -19,7 +19,7 @@ MEMORY = "4Gi"
 _PODS = Kind(PodView)
 
 
-async def beside(client: Client, tfjob: Found) -> PodChoice | None:
+async def beside(client: Client, tfjob: StoredTFJob) -> PodChoice | None:
     """Jupyter that `tfyard notebook render` made for the job, if it runs."""
     labels = {"tensorflow": "jupyter", "app.kubernetes.io/instance": f"{tfjob.name}-jupyter"}
     path = requests.PODS.path(tfjob.namespace)
@@ -30,7 +30,7 @@ async def beside(client: Client, tfjob: Found) -> PodChoice | None:
 
 
 async def helper(
-    client: Client, tfjob: Found, image: str, password: str, user: int | None = None
+    client: Client, tfjob: StoredTFJob, image: str, password: str, user: int | None = None
 ) -> HelperPod:
     """Pod with every claim of the job where its tasks have it. Only the hash of the password is in the pod."""
     job = job_paths.job_of(tfjob)

@@ -25,7 +25,7 @@ from tfyard.kube.pod_streams import PodConnection
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.rows import VIEWS, of_view
 from tfyard.remote.reading.tasks import is_running
 from tfyard.views.pods import PodView
@@ -48,7 +48,7 @@ class PodChoice(Struct, frozen=True):
     fits: Callable[[PodView], bool]
 
 
-def of_task(tfjob: Found, task: str) -> PodChoice:
+def of_task(tfjob: StoredTFJob, task: str) -> PodChoice:
     def fits(pod: PodView) -> bool:
         return pod.task == task and pod.is_of(tfjob.uid)
 
@@ -142,7 +142,7 @@ class PodReach:
                 await asyncio.sleep(RETRY)
 
 
-async def until_ended(client: Client, tfjob: Found) -> WaitResult:
+async def until_ended(client: Client, tfjob: StoredTFJob) -> WaitResult:
     """Verdict about the job, once it has ended."""
     path, uid = tfjob.resource.path(tfjob.namespace), tfjob.manifest["metadata"]["uid"]
     async for event in watch(client, VIEWS, path, requests.selecting(fields={"metadata.name": tfjob.name})):

@@ -14,7 +14,7 @@ from tfyard.planner.tensorboard import command
 from tfyard.remote.copying.job_paths import claims, job_of
 from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
 from tfyard.remote.helper_pods.pod_follow import PodChoice
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.tasks import is_running
 from tfyard.views.pods import PodView
 
@@ -33,7 +33,7 @@ class NoSummaries(TfyardError):
 class Summaries(Struct, frozen=True, kw_only=True):
     """Summaries of one job: a folder in a helper pod, and what must be mounted for it."""
 
-    tfjob: Found
+    tfjob: StoredTFJob
     name: str
     folder: str
     mounts: tuple[Mount, ...]
@@ -43,7 +43,7 @@ class Summaries(Struct, frozen=True, kw_only=True):
     """Node of a claim that only one node can use."""
 
 
-async def beside(client: Client, tfjob: Found) -> PodChoice | None:
+async def beside(client: Client, tfjob: StoredTFJob) -> PodChoice | None:
     """TensorBoard that the operator or a rendered manifest keeps for the job, if it runs."""
     labels = {**BESIDE, "app.kubernetes.io/instance": tfjob.name}
     path = requests.PODS.path(tfjob.namespace)
@@ -53,7 +53,7 @@ async def beside(client: Client, tfjob: Found) -> PodChoice | None:
     return PodChoice(f"TensorBoard of {tfjob.name}", tfjob.namespace, labels, is_running)
 
 
-def summaries(tfjob: Found, log_dir: str = "") -> Summaries:
+def summaries(tfjob: StoredTFJob, log_dir: str = "") -> Summaries:
     """`log_dir`: as a task sees it; default: what the job says, else all that its tasks write to a claim."""
     job = job_of(tfjob)
     board = job.tensorboard

@@ -12,14 +12,14 @@ from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
 from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
 from tfyard.planner.results import fates
 from tfyard.remote.reading.events import events
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.views.pods import PodDetails, TimedCondition
 from tfyard.views.program import ProgramRun, failed_sidecars, runs
 
 PODS = Kind(PodDetails)
 
 
-def view(client: SyncClient, tfjob: Found) -> JobView:
+def view(client: SyncClient, tfjob: StoredTFJob) -> JobView:
     """The view names what may not be read, and shows the rest."""
     unreadable: list[str] = []
     checked = formats.check(tfjob.manifest)
@@ -55,7 +55,7 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
 # --- pods
 
 
-def pods(client: SyncClient, tfjob: Found) -> list[PodDetails]:
+def pods(client: SyncClient, tfjob: StoredTFJob) -> list[PodDetails]:
     """Pods of the tasks of this job."""
     of = requests.selecting(labels={JOB_NAME: tfjob.name})
     return [pod for pod in list_pods(client, tfjob.namespace, of) if pod.is_of(tfjob.uid)]
