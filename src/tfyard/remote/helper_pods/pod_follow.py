@@ -17,6 +17,7 @@ from tfyard.kube import (
     Snapshot,
     Transient,
     Unauthorized,
+    list_all,
     pod_streams,
     requests,
     watch,
@@ -53,6 +54,13 @@ def of_task(tfjob: StoredTFJob, task: str) -> PodChoice:
         return pod.task == task and pod.is_of(tfjob.uid)
 
     return PodChoice(task, tfjob.namespace, {JOB_NAME: tfjob.name}, fits)
+
+
+async def beside(client: Client, tfjob: StoredTFJob, name: str, labels: dict[str, str]) -> PodChoice | None:
+    """Pods with these labels that serve the job, if one of them runs."""
+    path, of = requests.PODS.path(tfjob.namespace), requests.selecting(labels=labels)
+    pods = (await list_all(client, _PODS, path, of)).items
+    return PodChoice(name, tfjob.namespace, labels, is_running) if any(map(is_running, pods)) else None
 
 
 class PodFollow:

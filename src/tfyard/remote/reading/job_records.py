@@ -20,12 +20,11 @@ from tfyard.model import Job, Manifest
 from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.names import CODE_VOLUME, JOB_NAME, PACKAGES_VOLUME, SWEEP
 from tfyard.overview import attempts, job_record
-from tfyard.overview.attempts import Attempt, gone, merged, remembered
+from tfyard.overview.attempts import Attempt
 from tfyard.overview.job_record import LARGEST, CodeState, JobRecord, Origin, Software
 from tfyard.overview.job_table import state
 from tfyard.overview.parameters import command, parameters
 from tfyard.planner.leaders import deciding_task, leading_role
-from tfyard.planner.results import fates
 from tfyard.remote.reading import jobs, usage, views
 from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.refusals import EDIT, granted
@@ -224,10 +223,7 @@ def _stored(client: SyncClient, tfjob: StoredTFJob) -> tuple[Manifest, str]:
 
 def _attempts(tfjob: StoredTFJob, job: Job | None, pods: Sequence[PodDetails]) -> list[Attempt]:
     status = tfjob.summary.status
-    told = fates(job, status) if job else {}
-    seen = [attempt for pod in pods for attempt in views.attempts_of(pod, told)]
-    others = gone(job, status, [*remembered(status), *seen]) if job else []
-    return merged(remembered(status), [*seen, *others], [task.name for task in job.tasks()] if job else [])
+    return views.all_attempts(job, status, views.attempts_of_pods(job, status, pods))
 
 
 def _deciding(job: Job | None, pods: Iterable[PodDetails]) -> PodDetails | None:
