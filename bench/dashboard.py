@@ -28,7 +28,7 @@ from tfyard.dashboard.live import FLOODED, LogView
 from tfyard.dashboard.log_lines import LogChoice
 from tfyard.kube import Access, Client, User, kubeconfig, requests
 from tfyard.kube.requests import TFJOBS
-from tfyard.logs.lines import Lines, LogEvent, Start, Wanted
+from tfyard.logs.lines import Lines, LogEvent, LogSelection, Start
 from tfyard.overview.waiting import WaitResult
 from tfyard.testing import ControlPlane, eventually
 
@@ -143,7 +143,7 @@ class Flood:
     def __init__(self, lines_a_second: int) -> None:
         self.rate, self.written = lines_a_second, 0
 
-    async def follow(self, _: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    async def follow(self, _: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         started = time.monotonic()
         while (passed := time.monotonic() - started) < FLOOD:
             due = int(passed * self.rate) - self.written

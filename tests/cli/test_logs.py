@@ -25,7 +25,7 @@ from tests.kubelet.plain_containers import node
 from tests.remote.log_job import AT, LogJob, ended, failed, running
 from tfyard.cli.log_printer import LINES_PER_FLUSH, LineStyle, Printer
 from tfyard.kube import Access, ClusterEntry, kubeconfig
-from tfyard.logs.lines import Lines, Said, Start
+from tfyard.logs.lines import Lines, Remark, Start
 from tfyard.node.log_times import RECORD
 from tfyard.testing import ControlPlane
 
@@ -240,7 +240,7 @@ def test_notices_of_tensorflow_are_folded_while_a_submitted_job_is_followed(
     printer, start = Printer(["worker-0"], LineStyle(folds=True)), Start("worker-0")
     notice = b"I0000 00:00:1769853600.123456   12345 gpu_device.cc:2022] Created device"
     printer.show(Lines(start, [notice, b"step 1", notice], [b"a", b"b", b"c"]))
-    printer.show(Said(kind="ended", text="ended: exit code 0", start=start))
+    printer.show(Remark(kind="ended", text="ended: exit code 0", start=start))
     printer.close()
     out, err = capfd.readouterr()
     assert out == "worker-0 │ step 1\n"

@@ -20,7 +20,7 @@ from tfyard.model import Manifest
 from tfyard.model.names import DELETED_BY_TTL, QUEUE_NAME
 from tfyard.overview.job_record import Origin
 from tfyard.remote.reading import job_records
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.testing import ControlPlane
 
 __all__ = ["yard"]
@@ -59,12 +59,12 @@ async def test_each_action_changes_the_job_on_the_cluster_and_the_page_follows(
             await cluster_is_examined(watched.page, page)
 
 
-def spec(yard: Yard, found: Found) -> Manifest:
+def spec(yard: Yard, found: StoredTFJob) -> Manifest:
     known: Manifest = yard.now(found).manifest["spec"]
     return known
 
 
-async def list_follows_the_cluster(page: Page, yard: Yard, mnist: Found) -> None:
+async def list_follows_the_cluster(page: Page, yard: Yard, mnist: StoredTFJob) -> None:
     row = page.get_by_role("row", name=text("mnist"))
     await expect(row).to_contain_text("Pending")
     yard.status(mnist, **running())
@@ -75,7 +75,7 @@ async def list_follows_the_cluster(page: Page, yard: Yard, mnist: Found) -> None
     await expect(page.get_by_role("heading", level=1)).to_contain_text("mnist")
 
 
-async def job_is_scaled(page: Page, yard: Yard, mnist: Found) -> None:
+async def job_is_scaled(page: Page, yard: Yard, mnist: StoredTFJob) -> None:
     await page.get_by_role("link", name="Scale").click()
     await page.get_by_label("worker").fill("3")
     await page.get_by_role("button", name="Show the difference").click()
@@ -97,7 +97,7 @@ async def tasks_are_restarted(page: Page, yard: Yard) -> None:
     assert yard.pods() == []
 
 
-async def job_is_stopped_and_resumed(page: Page, yard: Yard, mnist: Found) -> None:
+async def job_is_stopped_and_resumed(page: Page, yard: Yard, mnist: StoredTFJob) -> None:
     await page.get_by_role("link", name="Stop").click()
     await page.get_by_role("button", name="Stop").click()
     await expect(page.get_by_role("status")).to_contain_text("stopped")

@@ -24,7 +24,7 @@ from tfyard.dashboard.addresses import Address
 from tfyard.dashboard.feed import Feed, LogLine
 from tfyard.dashboard.jobs_page import KINDS, JobsQuery
 from tfyard.errors import NoSuchJob
-from tfyard.logs.lines import Lines, LogEvent, Start, Wanted
+from tfyard.logs.lines import Lines, LogEvent, LogSelection, Start
 from tfyard.model.run_events import Metric
 from tfyard.model.sweep import Choice, Objective, Parameter, Range, SweepSpec, SweepState, Trial, Values
 from tfyard.overview.attempts import Attempt
@@ -182,7 +182,7 @@ class Flood:
     def __init__(self, batches: int, size: int) -> None:
         self._batches, self._size = batches, size
 
-    async def follow(self, _: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    async def follow(self, _: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         for batch in range(self._batches):
             texts = [b"line %d" % (batch * self._size + at) for at in range(self._size)]
             yield Lines(Start("worker-0"), texts, [b"2026-01-01T00:00:00Z"] * self._size)
@@ -210,7 +210,7 @@ def test_lines_of_all_tasks_stand_by_their_times_and_remarks_behind_what_they_ar
 class LongLines:
     """A place that writes lines as long as a page shows at most."""
 
-    async def follow(self, _: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    async def follow(self, _: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         for _batch in range(10):
             yield Lines(Start("worker-0"), [b"x" * feed.LONGEST] * 1000)
         yield WaitResult(0, "over")

@@ -27,7 +27,7 @@ class TestBox(Cluster):
 
     def __init__(self, state: Path, name: str = "tfyard-dev") -> None:
         self.environ = {"XDG_STATE_HOME": str(state), "TFYARD_DEV_UNTIL_PID": str(os.getpid())}
-        self.folder = BoxFolder.of(name, self.environ)
+        self.folder = BoxFolder(state / "tfyard" / "dev" / name)
         self.name = name
         self._options: tuple[str, ...] = ()
 

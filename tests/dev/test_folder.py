@@ -28,8 +28,9 @@ FORKS = HOLDER.replace(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> BoxFolder:
-    folder = BoxFolder.of("box", {"XDG_STATE_HOME": str(tmp_path)})
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BoxFolder:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = BoxFolder.of("box")
     folder.prepare(UpOptions(name="box", pretend={"nvidia.com/gpu": "4"}))
     return folder
 
@@ -46,11 +47,14 @@ def holder(folder: BoxFolder, program: str = HOLDER) -> Iterator["subprocess.Pop
             process.kill()
 
 
-def test_a_folder_is_the_state_directory_of_the_user(folder: BoxFolder, tmp_path: Path) -> None:
+def test_a_folder_is_the_state_directory_of_the_user(
+    folder: BoxFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert folder.path == tmp_path / "tfyard" / "dev" / "box"
     assert folder.path.stat().st_mode & 0o777 == 0o700
-    assert [each.name for each in every_box({"XDG_STATE_HOME": str(tmp_path)})] == ["box"]
-    assert every_box({"XDG_STATE_HOME": str(tmp_path / "nowhere")}) == []
+    assert [each.name for each in every_box()] == ["box"]
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "nowhere"))
+    assert every_box() == []
 
 
 @pytest.mark.parametrize("name", ["", "Box", "../box", "a/b", "x" * 64])

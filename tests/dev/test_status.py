@@ -13,8 +13,9 @@ from tfyard.kube import Access, ClusterEntry, User, kubeconfig
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> BoxFolder:
-    folder = BoxFolder.of("box", {"XDG_STATE_HOME": str(tmp_path)})
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BoxFolder:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = BoxFolder.of("box")
     folder.prepare(UpOptions(name="box"))
     return folder
 

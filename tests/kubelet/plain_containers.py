@@ -25,7 +25,7 @@ from tfyard.testing import ControlPlane, builders
 ADDRESS = "127.0.0.1"
 
 
-class PlainAttached:
+class PlainProcess:
     def __init__(self, process: Process, stdin: int | None, stdout: int, stderr: int | None) -> None:
         self.process, self.stdin, self.stdout, self.stderr = process, stdin, stdout, stderr
 
@@ -74,7 +74,7 @@ class PlainContainers:
 
     async def exec(
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
-    ) -> PlainAttached:
+    ) -> PlainProcess:
         if pod not in self.runs:
             raise NoSuchContainer(f'container "{container}" in pod "{pod}" does not run')
         if tty:
@@ -99,7 +99,7 @@ class PlainContainers:
             raise
         return connection
 
-    async def _start(self, argv: list[str], ends: tuple[Any, ...]) -> PlainAttached:
+    async def _start(self, argv: list[str], ends: tuple[Any, ...]) -> PlainProcess:
         output, child_in, child_out, child_err, input_, errors = ends
         try:
             process = await asyncio.create_subprocess_exec(
@@ -114,7 +114,7 @@ class PlainContainers:
             for descriptor in {child_in, child_out, child_err}:
                 os.close(descriptor)
         self.started.append(process)
-        return PlainAttached(process, input_, output, errors)
+        return PlainProcess(process, input_, output, errors)
 
     async def end(self) -> None:
         for process in itertools.chain(self.started, *self.runs.values()):

@@ -46,13 +46,13 @@ class Box(Pods):
     async def run(self, pod: str, line: str, container: str = "main") -> str:
         """As `kubectl exec` does; what it writes."""
         argv = ["/bin/sh", "-c", line]
-        attached = await self.runtime.exec(self.namespace, pod, container, argv, stdin=False, tty=False)
+        process = await self.runtime.exec(self.namespace, pod, container, argv, stdin=False, tty=False)
         try:
-            output = await asyncio.to_thread(Path(f"/proc/self/fd/{attached.stdout}").read_text)
-            assert await attached.wait() == 0
+            output = await asyncio.to_thread(Path(f"/proc/self/fd/{process.stdout}").read_text)
+            assert await process.wait() == 0
             return output
         finally:
-            for end in filter(None, (attached.stdout, attached.stderr)):
+            for end in filter(None, (process.stdout, process.stderr)):
                 os.close(end)
 
     def kubectl(self, *args: str) -> str:

@@ -335,13 +335,13 @@ async def test_a_terminal_can_be_attached_to_a_container(
     async with box(control_plane, namespace, tmp_path) as here:
         await here.create("main", shell("sleep 600"))
         await here.until("main", lambda pod: first(pod).get("ready"))
-        attached = await here.runtime.exec(namespace, "main", "main", ["/bin/sh"], stdin=True, tty=True)
-        assert attached.stdin is not None
-        attached.resize(91, 33)
-        os.write(attached.stdin, b"stty size; hostname; exit 5\n")
-        assert await attached.wait() == 5
-        assert b"33 91" in await read_terminal(attached.stdout)
-        for end in (attached.stdin, attached.stdout):
+        process = await here.runtime.exec(namespace, "main", "main", ["/bin/sh"], stdin=True, tty=True)
+        assert process.stdin is not None
+        process.resize(91, 33)
+        os.write(process.stdin, b"stty size; hostname; exit 5\n")
+        assert await process.wait() == 5
+        assert b"33 91" in await read_terminal(process.stdout)
+        for end in (process.stdin, process.stdout):
             os.close(end)
         with pytest.raises(NoSuchContainer, match="not found"):
             await here.runtime.exec(namespace, "main", "other", ["true"], stdin=False, tty=False)

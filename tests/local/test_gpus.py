@@ -74,7 +74,11 @@ def test_tasks_that_choose_their_gpus_themselves_are_left_alone() -> None:
     assert gpus.share(own, ["0", "1"]) == {}
 
 
-def test_visible_gpus_are_those_that_this_process_may_use() -> None:
-    assert gpus.visible({"CUDA_VISIBLE_DEVICES": "3, 5"}) == ["3", "5"]
-    assert gpus.visible({"CUDA_VISIBLE_DEVICES": "GPU-8932f937,-1,0"}) == ["GPU-8932f937"]
-    assert gpus.visible({"CUDA_VISIBLE_DEVICES": ""}) == []
+@pytest.mark.parametrize(
+    ("chosen", "visible"), [("3, 5", ["3", "5"]), ("GPU-8932f937,-1,0", ["GPU-8932f937"]), ("", [])]
+)
+def test_visible_gpus_are_those_that_this_process_may_use(
+    chosen: str, visible: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert gpus.visible() == visible

@@ -13,7 +13,7 @@ from tfyard.backends.local.node import ContainerStarted
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import logs
 from tfyard.local.logs import RunLogReader
-from tfyard.logs.lines import Lines, Said, Start, Wanted
+from tfyard.logs.lines import Lines, LogSelection, Remark, Start
 from tfyard.model import Ending, Status
 from tfyard.model.run_events import Log, Metric, RunEvent
 from tfyard.node.log_times import SECOND, TimeIndex, rfc3339
@@ -96,7 +96,7 @@ def log(run: RunDirectory, name: str, *pieces: tuple[int, bytes]) -> None:
         times.notice()
 
 
-def read(run: RunDirectory, wanted: Wanted) -> list[tuple[str, str, int]]:
+def read(run: RunDirectory, wanted: LogSelection) -> list[tuple[str, str, int]]:
     """(start, line, seconds after the beginning)."""
     stamps = {rfc3339(T + after * SECOND).encode(): after for after in range(60)}
     return [
@@ -116,25 +116,25 @@ FIRST, LATER = ("worker-1", "first", 0), ("worker-1", "later", 40)
 @pytest.mark.parametrize(
     ("wanted", "lines"),
     [
-        (Wanted(tasks=BOTH), [THREE, FOUR, FIRST, LATER]),
-        (Wanted(tasks=BOTH, all_attempts=True), [ONE, TWO, THREE, FOUR, FIRST, LATER]),
-        (Wanted(tasks=BOTH, since=BEGAN + timedelta(seconds=35)), [FOUR, LATER]),
-        (Wanted(tasks=BOTH, since=BEGAN + timedelta(seconds=35), all_attempts=True), [FOUR, LATER]),
+        (LogSelection(tasks=BOTH), [THREE, FOUR, FIRST, LATER]),
+        (LogSelection(tasks=BOTH, all_attempts=True), [ONE, TWO, THREE, FOUR, FIRST, LATER]),
+        (LogSelection(tasks=BOTH, since=BEGAN + timedelta(seconds=35)), [FOUR, LATER]),
+        (LogSelection(tasks=BOTH, since=BEGAN + timedelta(seconds=35), all_attempts=True), [FOUR, LATER]),
         (
-            Wanted(tasks=BOTH, since=BEGAN + timedelta(seconds=10), all_attempts=True),
+            LogSelection(tasks=BOTH, since=BEGAN + timedelta(seconds=10), all_attempts=True),
             [TWO, THREE, FOUR, LATER],
         ),
-        (Wanted(tasks=BOTH, since_restart=True), [THREE, FOUR, LATER]),
-        (Wanted(tasks=("worker-1",), since_restart=True), [FIRST, LATER]),
-        (Wanted(tasks=BOTH, tail=1), [FOUR, LATER]),
-        (Wanted(tasks=BOTH, tail=0), []),
-        (Wanted(tasks=BOTH, tail=5, since=BEGAN + timedelta(seconds=45)), [FOUR]),
-        (Wanted(tasks=("worker-0",), attempt=1, tail=1), [TWO]),
-        (Wanted(tasks=BOTH, since=BEGAN + timedelta(hours=1)), []),
+        (LogSelection(tasks=BOTH, since_restart=True), [THREE, FOUR, LATER]),
+        (LogSelection(tasks=("worker-1",), since_restart=True), [FIRST, LATER]),
+        (LogSelection(tasks=BOTH, tail=1), [FOUR, LATER]),
+        (LogSelection(tasks=BOTH, tail=0), []),
+        (LogSelection(tasks=BOTH, tail=5, since=BEGAN + timedelta(seconds=45)), [FOUR]),
+        (LogSelection(tasks=("worker-0",), attempt=1, tail=1), [TWO]),
+        (LogSelection(tasks=BOTH, since=BEGAN + timedelta(hours=1)), []),
     ],
 )
 def test_lines_have_times_by_which_they_can_be_asked_for(
-    run: RunDirectory, wanted: Wanted, lines: list[tuple[str, str, int]]
+    run: RunDirectory, wanted: LogSelection, lines: list[tuple[str, str, int]]
 ) -> None:
     assert read(run, wanted) == lines
     followed = [event for event in logs.follow(run, wanted) if isinstance(event, Lines)]
@@ -149,29 +149,29 @@ def test_a_restart_is_shown_with_its_reason_while_a_run_is_followed(
     over = run.load()
     assert over is not None
     run.record(replace(over, phase="Running", ended=None, pid=os.getpid()))
-    events = logs.follow(run, Wanted(tasks=("worker-0",)))
+    events = logs.follow(run, LogSelection(tasks=("worker-0",)))
     while next(events) is not None:
         pass
     end = Ending(task="worker-0", attempt=attempt, exit_code=137, reason="OOMKilled")
     run.write("status.json", msgspec.json.encode(Status(endings=(end,))).decode())
     log(run, "worker-0.3", (55, b"five\n"))
     run.record(over)
-    said = [event for event in events if isinstance(event, Said)]
-    assert said == [Said(kind="restarted", text=f"restarted{why}", start=Start("worker-0", 3))]
+    said = [event for event in events if isinstance(event, Remark)]
+    assert said == [Remark(kind="restarted", text=f"restarted{why}", start=Start("worker-0", 3))]
 
 
 def test_a_log_without_times_is_shown_whole_if_it_was_written_to_since_then(run: RunDirectory) -> None:
     for index in run.path.glob("logs/.*.times"):
         index.unlink()
-    said, *lines = logs.read(run, Wanted(tasks=BOTH, since=BEGAN + timedelta(seconds=45)))
-    assert isinstance(said, Said)
+    said, *lines = logs.read(run, LogSelection(tasks=BOTH, since=BEGAN + timedelta(seconds=45)))
+    assert isinstance(said, Remark)
     assert said.text.startswith(
         "no times were recorded for the lines of worker-0#2 and worker-1; of a log that"
     )
     assert [text for each in lines if isinstance(each, Lines) for text in each.texts] == [b"three", b"four"]
     assert not any(each.stamps for each in lines if isinstance(each, Lines))
-    assert not any(isinstance(each, Said) for each in logs.read(run, Wanted(tasks=BOTH)))
-    assert any(isinstance(each, Said) for each in logs.read(run, Wanted(tasks=BOTH, times=True)))
+    assert not any(isinstance(each, Remark) for each in logs.read(run, LogSelection(tasks=BOTH)))
+    assert any(isinstance(each, Remark) for each in logs.read(run, LogSelection(tasks=BOTH, times=True)))
 
 
 def test_the_run_records_times_in_few_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

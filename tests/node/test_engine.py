@@ -37,10 +37,10 @@ async def test_containers_can_be_started_after_the_supervisor_was_killed(tmp_pat
 async def test_what_runs_beside_a_container_ends_with_it(tmp_path: Path) -> None:
     async with Engine(tmp_path) as engine:
         main = await engine.start("main", shell("sleep 600"), tmp_path / "main.log")
-        attached = await engine.exec(main, ["/bin/sleep", "600"], stdin=True, tty=False)
+        process = await engine.exec(main, ["/bin/sleep", "600"], stdin=True, tty=False)
         engine.signal(main, signal.SIGKILL)
-        assert await asyncio.wait_for(attached.wait(), 30) == 137
-        for end in filter(None, (attached.stdin, attached.stdout, attached.stderr)):
+        assert await asyncio.wait_for(process.wait(), 30) == 137
+        for end in filter(None, (process.stdin, process.stdout, process.stderr)):
             os.close(end)
 
 

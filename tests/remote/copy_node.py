@@ -14,7 +14,7 @@ from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.model.permission import Permission
 from tfyard.remote.helper_pods.helper_pod import LABEL
 from tfyard.remote.installing.addresses import KINDS, RBAC
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.testing import ControlPlane, eventually
 
 
@@ -63,15 +63,15 @@ class CopyNode(Helpers):
         }
         return await self.create_claim({"metadata": {"name": name}, "spec": spec})
 
-    async def job(self, name: str = "mnist", claim: str = "out") -> Found:
+    async def job(self, name: str = "mnist", claim: str = "out") -> StoredTFJob:
         """With one worker, which has the claim at /out."""
         replicas = {"replicas": 1, "template": {"spec": self._pod_spec(claim)}}
         job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}}
-        return Found(
+        return StoredTFJob(
             TFJOBS, await self._create(TFJOBS, {**job, "spec": {"tfReplicaSpecs": {"Worker": replicas}}})
         )
 
-    async def start_worker(self, found: Found, claim: str = "out") -> None:
+    async def start_worker(self, found: StoredTFJob, claim: str = "out") -> None:
         """The pod that the operator would create."""
         labels = {JOB_NAME: found.name, REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
         job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": found.name, "uid": found.uid}

@@ -7,7 +7,7 @@ from tests.kubelet.plain_containers import Node
 from tfyard.kube import Patch, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.testing import builders
 
 AT = "2024-11-16T03:00:00Z"
@@ -25,12 +25,12 @@ class LogJob:
         self._box, self._client, self._namespace = box, box.client, box.namespace
         self._uid = ""
 
-    async def create(self, workers: int = 2) -> Found:
+    async def create(self, workers: int = 2) -> StoredTFJob:
         job = tfjob("first")
         job["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] = workers
         made = await self._client.send(requests.create(TFJOBS.path(self._namespace), job))
         self._uid = made["metadata"]["uid"]
-        return Found(TFJOBS, made)
+        return StoredTFJob(TFJOBS, made)
 
     async def create_pod(self, index: int, attempt: int = 0, **spec: Any) -> None:
         labels = {JOB_NAME: "first", REPLICA_TYPE: "worker", REPLICA_INDEX: str(index)}

@@ -23,7 +23,7 @@ from tfyard.cli import target
 from tfyard.cli.screen import colours
 from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.errors import Usage
-from tfyard.logs.lines import Grep, Lines, LogEvent, Said, Start, Wanted, clock, relative
+from tfyard.logs.lines import Grep, Lines, LogEvent, LogSelection, Remark, Start, clock, relative
 from tfyard.logs.runtime_notices import Fold
 from tfyard.logs.terminal_text import (
     SCREEN_LINE,
@@ -84,7 +84,7 @@ def print_logs(place: Place, options: PrinterOptions, note: Note | None = None) 
     return 0
 
 
-async def _follow(place: Place, wanted: Wanted, shown: Printer, note: Note) -> int:
+async def _follow(place: Place, wanted: LogSelection, shown: Printer, note: Note) -> int:
     async for event in place.follow(wanted):
         note(event)
         if event is None:
@@ -99,7 +99,9 @@ async def _follow(place: Place, wanted: Wanted, shown: Printer, note: Note) -> i
     return 0
 
 
-def printer(tasks: list[str], wanted: Wanted, options: PrinterOptions, began: datetime | None) -> Printer:
+def printer(
+    tasks: list[str], wanted: LogSelection, options: PrinterOptions, began: datetime | None
+) -> Printer:
     is_terminal = sys.stdout.isatty()
     look = LineStyle(
         prefix=options.prefix and (len(wanted.tasks) > 1 or wanted.all_attempts),
@@ -148,7 +150,7 @@ class Printer:
         self._encoder = msgspec.json.Encoder()
 
     def show(self, event: LogEvent) -> None:
-        if isinstance(event, Said):
+        if isinstance(event, Remark):
             self._close_grep(event)
             self._tell_folded(event)
             self._say(event)
@@ -177,9 +179,9 @@ class Printer:
         stamps = [lines.stamps[at] for at in kept] if lines.stamps else ()
         return Lines(lines.start, [shown[at][0].encode() for at in kept], stamps)
 
-    def _tell_folded(self, message: Said) -> None:
+    def _tell_folded(self, message: Remark) -> None:
         if message.start and message.kind == "ended" and (count := self._fold.report(message.start.task)):
-            self._say(Said(kind="folded", text=folded(count), start=message.start))
+            self._say(Remark(kind="folded", text=folded(count), start=message.start))
 
     def _matching(self, lines: Lines) -> Lines:
         if self._look.pattern is None:
@@ -187,7 +189,7 @@ class Printer:
         grep = self._greps.setdefault(lines.start, Grep(self._look.pattern))
         return _lines(lines.start, grep.take(lines.texts, lines.stamps))
 
-    def _close_grep(self, message: Said) -> None:
+    def _close_grep(self, message: Remark) -> None:
         """Print the last lines of a program that has ended."""
         if message.start and message.kind == "ended" and (grep := self._greps.pop(message.start, None)):
             self._print(_lines(message.start, grep.close()))
@@ -209,7 +211,7 @@ class Printer:
             text = (
                 f"… {count:,} lines skipped: more than a screen can show; a file or a pipe gets all of them"
             )
-            self._say(Said(kind="skipped", text=text, start=start))
+            self._say(Remark(kind="skipped", text=text, start=start))
         self._skipped.clear()
 
     # --- writing
@@ -237,7 +239,7 @@ class Printer:
             text = "\n".join(row for line in text.split("\n") for row in _rows(line, room))
         return f"{label}{text.replace(chr(10), chr(10) + label)}\n"
 
-    def _say(self, message: Said) -> None:
+    def _say(self, message: Remark) -> None:
         if self._look.is_json:
             row = {"event": message.kind, **_names(message.start), "message": message.text}
             sys.stdout.buffer.write(self._encoder.encode(row) + b"\n")

@@ -22,7 +22,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.overview.record import INTERRUPT_CODE
 from tfyard.overview.waiting import DELETED_CODE
 from tfyard.overview.wording import harmless
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting.code_plan import Plan
 from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, offline, prepare
 from tfyard.sdk.on_cluster import OnCluster
@@ -175,7 +175,7 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     return code
 
 
-def _print_job(title: str, job: Found, form: str) -> None:
+def _print_job(title: str, job: StoredTFJob, form: str) -> None:
     if form == "name":
         click.echo(title)
         return
@@ -197,7 +197,7 @@ def _at_mlflow(
     return JobAtMLflow(prepared.job, prepared.reported_to, source, target.say)
 
 
-def _is_gone(client: SyncClient, job: Found) -> bool:
+def _is_gone(client: SyncClient, job: StoredTFJob) -> bool:
     """Whether the job was deleted; the exit code alone does not tell, because a task may end with the same."""
     try:
         return bool(client.send(requests.get(job.path))["metadata"].get("deletionTimestamp"))
@@ -243,7 +243,7 @@ def _end(job: OnCluster, after: After, at_mlflow: "JobAtMLflow | None") -> int:
     return over.code
 
 
-def _copy(client: SyncClient, job: Found, folder: Path, image: str) -> int:
+def _copy(client: SyncClient, job: StoredTFJob, folder: Path, image: str) -> int:
     """Copy the outputs of the job; the result is 1 if not everything could be copied."""
     from tfyard.sdk.cluster_streams import ClusterStreams  # with aiohttp 200 ms, only for --on-finish
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from msgspec import Struct
 
 from tfyard.errors import TfyardError
-from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
+from tfyard.logs.lines import Lines, LogEvent, LogSelection, Remark, Start
 from tfyard.logs.terminal_text import without_colours
 from tfyard.overview.waiting import WaitResult
 from tfyard.sdk.place import Place
@@ -61,7 +61,7 @@ class RingView(Struct):
 
 
 def of_event(event: LogEvent) -> list[LogLine]:
-    if isinstance(event, Said):
+    if isinstance(event, Remark):
         return [LogLine(event.start or Start(""), without_colours(event.text), remark=event.kind)]
     return [LogLine(event.start, text, stamp) for stamp, text in event.rows(LONGEST)]
 
@@ -86,7 +86,7 @@ class Feed:
         """Numbers of lines are those of this feed: a later one of the same job counts anew."""
         self.tabs = 0
         """Tabs that show it."""
-        self._wanted = Wanted(tasks=tuple(tasks), tail=FIRST, times=True)
+        self._wanted = LogSelection(tasks=tuple(tasks), tail=FIRST, times=True)
         self._ring, self._size = deque[LogLine](), 0
         self._lock = threading.Lock()
         self.written = 0

@@ -17,7 +17,7 @@ from tfyard.dashboard.live import LogView
 from tfyard.dashboard.log_lines import SHOWN, LogChoice
 from tfyard.dashboard.viewer import Viewer
 from tfyard.errors import TfyardError
-from tfyard.logs.lines import Lines, LogEvent, Wanted, attempt_of, chosen
+from tfyard.logs.lines import Lines, LogEvent, LogSelection, attempt_of, chosen
 from tfyard.overview.wording import TOOL
 
 FIRST_LINES = 1.0
@@ -100,7 +100,7 @@ def _around(viewer: Viewer, address: Address, choice: LogChoice) -> tuple[list[L
     try:
         at = datetime.fromisoformat(stamp).astimezone(UTC)
         number, restart = attempt_of(attempt)
-        wanted = Wanted(
+        wanted = LogSelection(
             tasks=(task,), since=at - AROUND, times=True, attempt=number, restart=restart, all_attempts=True
         )
         events = viewer.identity.find(address).logs(wanted)
@@ -119,7 +119,7 @@ def _around(viewer: Viewer, address: Address, choice: LogChoice) -> tuple[list[L
 
 def saved(viewer: Viewer, address: Address, tasks: Sequence[str]) -> ShownLog:
     """As much of the log as a file of a page may have; it blocks."""
-    wanted = Wanted(tasks=tuple(tasks), tail=SAVED_LINES, times=True)
+    wanted = LogSelection(tasks=tuple(tasks), tail=SAVED_LINES, times=True)
     try:
         events = viewer.identity.find(address).logs(wanted)
         lines = [line for event in events for line in of_event(event)]
@@ -141,7 +141,7 @@ def saved(viewer: Viewer, address: Address, tasks: Sequence[str]) -> ShownLog:
 def text(viewer: Viewer, address: Address, tasks: Sequence[str], choice: LogChoice) -> Iterator[bytes]:
     """The whole log with all attempts, in the form of `tfyard logs --timestamps`; it blocks."""
     _, fits = log_lines.checked(choice, tasks)
-    wanted = Wanted(
+    wanted = LogSelection(
         tasks=chosen(choice.tasks.replace(",", " ").split(), tasks) if choice.tasks else tuple(tasks),
         times=True,
         all_attempts=True,

@@ -9,7 +9,7 @@ import fcntl
 import os
 import shutil
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -81,10 +81,10 @@ class BoxFolder(Struct, frozen=True):
     path: Path
 
     @classmethod
-    def of(cls, name: str, environ: Mapping[str, str] = os.environ) -> "BoxFolder":
+    def of(cls, name: str) -> "BoxFolder":
         if not DNS_LABEL.fullmatch(name) or len(name) > MAX_LABEL:
             raise Usage(f"--name {name}: must be at most {MAX_LABEL} lower-case letters, digits and '-'")
-        return cls(boxes(environ) / name)
+        return cls(boxes() / name)
 
     @property
     def name(self) -> str:
@@ -219,14 +219,14 @@ def _try_lock(file: IO[str]) -> bool:
     return True
 
 
-def boxes(environ: Mapping[str, str] = os.environ) -> Path:
+def boxes() -> Path:
     """Folder of all clusters of this user, running or not."""
-    base = Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / "tfyard" / "dev"
 
 
-def every_box(environ: Mapping[str, str] = os.environ) -> list[BoxFolder]:
-    folder = boxes(environ)
+def every_box() -> list[BoxFolder]:
+    folder = boxes()
     names = sorted(folder.iterdir()) if folder.is_dir() else []
     return [BoxFolder(path) for path in names if path.is_dir()]
 

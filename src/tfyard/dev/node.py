@@ -46,18 +46,18 @@ PASSED_ON = (
 """Variables of this process that pods get, as from an image; never those that may be secrets of the user."""
 
 
-def environment(python: str, shims: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment(python: str, shims: Path) -> dict[str, str]:
     """Environment of every pod, before its own variables. PATH finds `python`; its output is not buffered."""
     chosen = Interpreter(python, "")
     interpreter.write_shims(chosen, shims)
-    own = {name: value for name, value in environ.items() if any(fnmatchcase(name, p) for p in PASSED_ON)}
-    path = interpreter.search_path(chosen, environ.get("PATH", os.defpath), shims)
+    own = {name: value for name, value in os.environ.items() if any(fnmatchcase(name, p) for p in PASSED_ON)}
+    path = interpreter.search_path(chosen, os.environ.get("PATH", os.defpath), shims)
     return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
 
 
-def machine_proxies(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def machine_proxies() -> dict[str, str]:
     """Proxy variables for pods in the machine's own network."""
-    return {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
+    return {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
 
 
 class BoxNode(Struct, frozen=True, kw_only=True):

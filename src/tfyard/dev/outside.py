@@ -160,7 +160,7 @@ async def _serve(channel: socket.socket, keeper: int) -> None:
     asyncio.get_running_loop().add_reader(channel, receive)
     asyncio.get_running_loop().add_reader(keeper, _take_its_place)
     await ended.wait()
-    os._exit(0)  # otherwise a name that is being looked up would delay the end
+    os._exit(0)  # a forked child must not go on as its parent, nor wait for a name that is being looked up
 
 
 def _take_its_place() -> None:

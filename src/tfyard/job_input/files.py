@@ -1,6 +1,6 @@
 """Files by the names that users give: a path, or `-` for standard input. This module prints nothing."""
 
-import os
+import os  # not pathlib: it takes 3 ms to import, and its `is_dir` raises an error for a name that is too long
 import sys
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ def read_bytes(name: str) -> bytes:
     try:
         if name == "-":
             return _read_stdin()
-        with open(name, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+        with open(name, "rb") as file:
             size = os.fstat(file.fileno()).st_size  # 0 for a pipe or a device
             return _limited(b"" if size > MAX_INPUT else file.read(MAX_INPUT + 1), name, size)
     except FileNotFoundError:
@@ -92,14 +92,14 @@ def has_only_workloads(documents: list[formats.Document]) -> bool:
     """Whether there are workloads and no job. Workloads beside a job belong to it, such as its TensorBoard."""
     if any(formats.is_job(document.data) for document in documents):
         return False
-    from tfyard.formats.workloads import kinds  # most files have a job
+    from tfyard.formats.workloads import kinds  # 1 ms, and most files have a job
 
     return any(kinds.is_known(document.data) for document in documents)
 
 
 def load_workloads(documents: list[formats.Document], name: str, *, uses_images: bool) -> "Converted":
     """The one job of the workloads in a file; raises Invalid with every problem of every document."""
-    from tfyard.formats.workloads.load import load as load_all
+    from tfyard.formats.workloads.load import load as load_all  # 13 ms, and most files have a job
 
     jobs = load_all(documents, uses_images=uses_images)
     problems = [problem for converted in jobs for _, problem in converted.problems]
@@ -118,19 +118,19 @@ def check(document: formats.Document, name: str) -> formats.Checked:
     code = checked.job.code if checked.job else None
     if code is None or code.kind != "folder":
         return checked
-    missing = _missing(document, code, os.path.join(folder_of(name), code.source))  # noqa: PTH118 - slow to import
+    missing = _missing(document, code, os.path.join(folder_of(name), code.source))
     return replace(checked, problems=locate((*checked.problems, missing), document)) if missing else checked
 
 
 def _missing(document: formats.Document, code: Code, folder: str) -> Problem | None:
-    if not os.path.isdir(folder):  # noqa: PTH112
+    if not os.path.isdir(folder):
         written = document.data["code"]
         path = ("code", "from" if "from" in written else "path") if isinstance(written, dict) else ("code",)
-        is_there = os.path.exists(folder)  # noqa: PTH110
+        is_there = os.path.exists(folder)
         fix = "name the folder that it is in" if is_there else "paths are relative to the job file"
         return Problem(path, f"{folder} is not a folder", fix, code.source)
-    file = os.path.join(folder, code.requirements)  # noqa: PTH118
-    if code.requirements and not os.path.isfile(file):  # noqa: PTH113
+    file = os.path.join(folder, code.requirements)
+    if code.requirements and not os.path.isfile(file):
         return Problem(
             ("requirements",), f"{file} is not a file", "its path begins in the folder of the code"
         )
@@ -139,12 +139,17 @@ def _missing(document: formats.Document, code: Code, folder: str) -> Problem | N
 
 def folder_of(name: str) -> str:
     """The folder of a file: relative paths in the file start there."""
-    return "." if name == "-" else os.path.dirname(name) or "."  # noqa: PTH120 - pathlib is slow to import
+    return "." if name == "-" else os.path.dirname(name) or "."
+
+
+def beside(name: str, path: str) -> str:
+    """A path that is relative to the folder of a file."""
+    return os.path.join(os.path.dirname(name), path)
 
 
 def write_text(name: str, text: str) -> None:
     """Write a file at once: a reader never sees half of it, and a failure leaves the old one."""
-    from pathlib import Path  # slow to import, and most commands write nothing
+    from pathlib import Path  # 3 ms, and most commands write nothing
 
     path = Path(name)
     try:

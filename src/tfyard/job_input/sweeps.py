@@ -1,6 +1,5 @@
 """A sweep as a command is given it: a sweep file, or options with a job or a script."""
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -69,7 +68,7 @@ def _of_job(
     sweep: sweepfile.SweepDocument, document: formats.Document, name: str, *, is_read: bool
 ) -> Iterator[ProblemOfFile]:
     """Problems of the job; if the sweep could be read, also whether the two fit together."""
-    file = _beside(name, sweep.job)
+    file = files.beside(name, sweep.job)
     try:
         loaded, job_document = job(file)
     except Invalid as error:
@@ -106,12 +105,7 @@ def of_file(given: SweepGiven, options: SweepOptions = NONE) -> GivenSweep:
     else:
         sweepfile.load(given.document)  # its own problems have positions
         read = _of_words({**given.document.data, **changed})
-    return GivenSweep(read.spec, _beside(given.file, read.job))
-
-
-def _beside(file: str, path: str) -> str:
-    """A path that is relative to the folder of a file."""
-    return os.path.join(os.path.dirname(file), path)  # noqa: PTH118, PTH120 - pathlib is slow to import
+    return GivenSweep(read.spec, files.beside(given.file, read.job))
 
 
 def of_options(target: str, options: SweepOptions) -> GivenSweep:

@@ -17,10 +17,10 @@ from tfyard.kube import (
     Removed,
     Request,
     Snapshot,
-    Transient,
     requests,
     watch,
 )
+from tfyard.kubelet import patience
 from tfyard.kubelet.events import Events
 from tfyard.kubelet.processes import folder_name
 from tfyard.kubelet.sources import CLAIMS, VOLUMES
@@ -134,19 +134,13 @@ class Provisioner:
         await self._send(requests.delete(VOLUMES.path(name=volume.metadata.name), uid=volume.metadata.uid))
 
     async def _send(self, request: Request) -> None:
-        """Write, and retry while the apiserver is away: these writes can be repeated. One that is refused must not
-        end the service for all others."""
-        while True:
-            try:
-                await self.client.send(request)
-                return
-            except Transient:
-                await asyncio.sleep(RETRY)
-            except (AlreadyExists, NotFound):
-                return  # done before; the watch is late
-            except KubeError as problem:
-                log.warning("%s %s was refused: %s", request.method, request.path, problem)
-                return
+        """A write that is refused must not end the service for all others."""
+        try:
+            await patience.send(self.client, request)
+        except (AlreadyExists, NotFound):
+            return  # done before; the watch is late
+        except KubeError as problem:
+            log.warning("%s %s was refused: %s", request.method, request.path, problem)
 
 
 def _make(directory: Path) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import logging
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self
@@ -26,11 +27,10 @@ from tfyard.kube import (
     Removed,
     Request,
     Snapshot,
-    Transient,
     requests,
     watch,
 )
-from tfyard.kubelet import pod_status
+from tfyard.kubelet import patience, pod_status
 from tfyard.kubelet.nodes import Nodes
 from tfyard.kubelet.runtime import Runtime
 from tfyard.node.states import PodState
@@ -39,7 +39,6 @@ from tfyard.views.pods import PodOnNode
 log = logging.getLogger(__name__)
 
 KIND = Kind(PodOnNode)
-RETRY = 0.2
 EXPIRED = {
     "reason": "DeadlineExceeded",
     "message": "Pod was active on the node longer than the specified deadline",
@@ -105,16 +104,10 @@ class Kubelet:
             log.error("the status of the pod %s is refused: %s", pod.key, refusal)
 
     async def write(self, request: Request) -> None:
-        """Write, and retry while the apiserver is away: all writes of a kubelet can be repeated. NotFound and
-        Conflict mean that the pod is gone or bound by another scheduler: the watch shows what to do then."""
-        while True:
-            try:
-                await self.client.send(request)
-                return
-            except Transient:
-                await asyncio.sleep(RETRY)
-            except (NotFound, Conflict):
-                return
+        """NotFound and Conflict mean that the pod is gone, or bound by another scheduler: the watch shows what to
+        do then."""
+        with suppress(NotFound, Conflict):
+            await patience.send(self.client, request)
 
     # --- pods come and go
 

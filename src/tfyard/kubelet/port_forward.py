@@ -39,7 +39,7 @@ async def port_forward(
     if websocket.ws_protocol == TUNNEL:
         await _Tunnel(websocket, connect).run()
     else:
-        await _Channels(websocket, connect, ports).run()
+        await _PortChannels(websocket, connect, ports).run()
     return websocket
 
 
@@ -164,7 +164,7 @@ class _Tunnel:
         del self._tasks[stream], self._connections[stream]
 
 
-class _Channels:
+class _PortChannels:
     def __init__(self, websocket: web.WebSocketResponse, connect: Connect, ports: list[int]) -> None:
         self._websocket, self._connect, self._ports = websocket, connect, ports
         self._connections = [_Connection(partial(self._send, 2 * at)) for at in range(len(ports))]

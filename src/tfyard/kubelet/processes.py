@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from msgspec.structs import replace
 
-from tfyard.kube import Client, Kind, NotFound, Transient, list_all, requests
+from tfyard.kube import Client, Kind, NotFound, list_all, requests
+from tfyard.kubelet import patience
 from tfyard.kubelet.events import Events
 from tfyard.kubelet.metrics import RecentUses
-from tfyard.kubelet.runtime import Attached, Console, LogSource, NoSuchContainer, Report
+from tfyard.kubelet.runtime import Console, ExecProcess, LogSource, NoSuchContainer, Report
 from tfyard.kubelet.sources import ApiSources
 from tfyard.model import Manifest
 from tfyard.model.container_reasons import STATUS_UNKNOWN
@@ -32,7 +33,6 @@ from tfyard.views.pods import ContainerStateTerminated, ContainerStatus, PodOnNo
 
 log = logging.getLogger(__name__)
 
-RETRY = 1.0
 UNSEEN = "The container could not be located when the pod was terminated"
 LONGEST_NAME = 150
 
@@ -226,15 +226,11 @@ class ProcessRuntime:
     async def _manifest(self, pod: PodOnNode) -> Manifest | None:
         """Whole manifest of a pod; None if this very pod is gone."""
         path = requests.PODS.path(pod.metadata.namespace, pod.metadata.name)
-        while True:
-            try:
-                manifest: Any = await self.client.send(requests.get(path))
-            except NotFound:
-                return None
-            except Transient:
-                await asyncio.sleep(RETRY)
-                continue
-            return manifest if manifest["metadata"]["uid"] == pod.metadata.uid else None
+        try:
+            manifest: Manifest = await patience.send(self.client, requests.get(path))
+        except NotFound:
+            return None
+        return manifest if manifest["metadata"]["uid"] == pod.metadata.uid else None
 
     def _unseen(self, pod: PodOnNode) -> PodState:
         now = datetime.now(UTC)
@@ -269,7 +265,7 @@ class ProcessRuntime:
 
     async def exec(
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
-    ) -> Attached:
+    ) -> ExecProcess:
         known = self._find_container(namespace, pod, container)
         if known is None:
             raise NoSuchContainer(f'container not found ("{container}")')

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from tfyard.kubelet.log_stream import LogOptions, stream
-from tfyard.kubelet.runtime import Attached, Console, Containers, LogSource, NoSuchContainer
+from tfyard.kubelet.runtime import Console, Containers, ExecProcess, LogSource, NoSuchContainer
 from tfyard.kubelet.websockets import upgrade
 from tfyard.node.console import IDLE, cancel, read_descriptor, write_descriptor
 
@@ -35,11 +35,11 @@ async def exec_(
     socket = await upgrade(request, PROTOCOLS)
     try:
         stdin, tty = query.get("input") == "1", query.get("tty") == "1"
-        attached = await containers.exec(*where, argv, stdin=stdin, tty=tty)
+        process = await containers.exec(*where, argv, stdin=stdin, tty=tty)
     except (NoSuchContainer, OSError) as error:
         await _finish(socket, _failure(str(error)))
     else:
-        await _Session(socket, attached).run(_ended)
+        await _Session(socket, process).run(_ended)
     return socket
 
 
@@ -120,18 +120,18 @@ async def _show(socket: web.WebSocketResponse, output: AsyncGenerator[bytes, Non
 class _Session:
     """One process and one client. The first to go ends the session: without its client, the process is killed."""
 
-    def __init__(self, socket: web.WebSocketResponse, attached: Attached) -> None:
-        self._socket, self._attached = socket, attached
+    def __init__(self, socket: web.WebSocketResponse, process: ExecProcess) -> None:
+        self._socket, self._process = socket, process
         self._sent = self._sending = 0
-        self._open = {fd for fd in (attached.stdin, attached.stdout, attached.stderr) if fd is not None}
+        self._open = {fd for fd in (process.stdin, process.stdout, process.stderr) if fd is not None}
 
     async def run(self, status: Callable[[int], dict[str, Any]]) -> None:
         """Run until either ends. `status`: what is sent to the client, by the exit code."""
         for descriptor in self._open:
             os.set_blocking(descriptor, False)
         receiving = asyncio.create_task(_receive(self._socket, self))
-        ending = asyncio.create_task(self._attached.wait())
-        outputs = {STDOUT: self._attached.stdout, STDERR: self._attached.stderr}
+        ending = asyncio.create_task(self._process.wait())
+        outputs = {STDOUT: self._process.stdout, STDERR: self._process.stderr}
         copies = {asyncio.create_task(self._copy(ch, fd)) for ch, fd in outputs.items() if fd is not None}
         try:
             await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -142,13 +142,13 @@ class _Session:
                 receiving.result()
         finally:
             if not ending.done():
-                self._attached.kill()
+                self._process.kill()
             await cancel(receiving, ending, *copies)
             for descriptor in self._open:
                 os.close(descriptor)
 
     async def write(self, data: bytes) -> None:
-        stdin = self._attached.stdin
+        stdin = self._process.stdin
         if stdin in self._open:
             assert stdin is not None
             try:
@@ -157,11 +157,11 @@ class _Session:
                 self.close_stdin()  # it reads no more, as `head` does
 
     def resize(self, width: int, height: int) -> None:
-        self._attached.resize(width, height)
+        self._process.resize(width, height)
 
     def close_stdin(self) -> None:
-        stdin = self._attached.stdin
-        if stdin in self._open and stdin != self._attached.stdout:
+        stdin = self._process.stdin
+        if stdin in self._open and stdin != self._process.stdout:
             assert stdin is not None
             self._open.remove(stdin)
             os.close(stdin)

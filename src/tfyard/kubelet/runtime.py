@@ -47,7 +47,7 @@ class LogSource(Struct, frozen=True):
     """Whether no more will be written to it."""
 
 
-class Attached(Protocol):
+class ExecProcess(Protocol):
     """A process that was started inside a running container. The caller owns its descriptors; with a terminal,
     `stdin` and `stdout` are its master and `stderr` is None."""
 
@@ -83,7 +83,7 @@ class Containers(Protocol):
 
     async def exec(
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
-    ) -> Attached:
+    ) -> ExecProcess:
         """Start a process beside the container's own; NoSuchContainer if that does not run."""
 
     def console(self, namespace: str, pod: str, container: str) -> Console | None:

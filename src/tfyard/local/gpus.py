@@ -20,10 +20,10 @@ Shares = dict[Task, tuple[str, ...]]
 """GPUs of each task. A task that is missing here sees the same GPUs as tfyard."""
 
 
-def visible(env: Mapping[str, str] = os.environ) -> list[str]:
+def visible() -> list[str]:
     """GPUs that this process may use: CUDA_VISIBLE_DEVICES if it is set, else every NVIDIA device."""
-    if VARIABLE in env:
-        names = (name.strip() for name in env[VARIABLE].split(","))
+    if (chosen := os.environ.get(VARIABLE)) is not None:
+        names = (name.strip() for name in chosen.split(","))
         return [name for name in takewhile(lambda name: name != "-1", names) if name]
     matches = (re.fullmatch(r"nvidia(\d+)", path.name) for path in Path("/dev").iterdir())
     return sorted((match[1] for match in matches if match), key=int)

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.logs import remarks
 from tfyard.logs.epochs import Epochs
-from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
+from tfyard.logs.lines import Lines, LogEvent, LogSelection, Remark, Start
 from tfyard.logs.readings import Reading, read_line, read_lines
 from tfyard.model import Ending, LastLine, run_events
 from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
@@ -28,11 +28,11 @@ LOOK_EVERY = 0.2
 """Seconds between two looks at the logs of a run that is followed."""
 
 
-def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
+def read(run: RunDirectory, wanted: LogSelection) -> Iterator[LogEvent]:
     wanted = _since_restart(run, wanted)
     logs = _logs(run, wanted)
     if not logs:
-        yield Said(kind="waiting", text=f"{run.name} has no such logs")
+        yield Remark(kind="waiting", text=f"{run.name} has no such logs")
     yield from _missing_times(logs, wanted)
     for start, log in logs.items():
         if start.container:
@@ -40,7 +40,7 @@ def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
         yield from log.read(is_over=True)
 
 
-def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
+def follow(run: RunDirectory, wanted: LogSelection) -> Iterator[LogEvent | None]:
     """Events until the run has ended; None whenever nothing is new. The caller then sleeps for `LOOK_EVERY`: one
     loop may follow many runs."""
     wanted = _since_restart(run, wanted)
@@ -56,10 +56,10 @@ def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
         yield from open_[start].read(is_over=True)
 
 
-class _Log:
+class _LogFile:
     """Log of one start of a task, from the requested line on, with the times of its lines if they are kept."""
 
-    def __init__(self, start: Start, path: Path, wanted: Wanted) -> None:
+    def __init__(self, start: Start, path: Path, wanted: LogSelection) -> None:
         self._start, self._path, self._wanted = start, path, wanted
         self.times = TimeIndex(path)
         self._follower: LogFileFollower | None = None
@@ -99,7 +99,7 @@ class _Log:
                 yield Lines(self._start, texts, stamps)
 
 
-def _since_restart(run: RunDirectory, wanted: Wanted) -> Wanted:
+def _since_restart(run: RunDirectory, wanted: LogSelection) -> LogSelection:
     """For --since restart, the logs since the last restart of a task."""
     restarted = [path for start, path in _files(run, wanted).items() if start.attempt > 1]
     if not wanted.since_restart or not restarted:
@@ -108,13 +108,13 @@ def _since_restart(run: RunDirectory, wanted: Wanted) -> Wanted:
     return replace(wanted, since=datetime.fromtimestamp(began / SECOND, UTC) if began else None)
 
 
-def _missing_times(logs: dict[Start, _Log], wanted: Wanted) -> Iterator[Said]:
+def _missing_times(logs: dict[Start, _LogFile], wanted: LogSelection) -> Iterator[Remark]:
     """One note for all logs without times: an older tfyard wrote them, or the disk was full."""
     names = [start.name for start, log in logs.items() if not log.times.index.exists()]
     if names and (wanted.times or wanted.since):
         text = f"no times were recorded for the lines of {named(names)}"
         since = "; of a log that was written to since then, everything is shown" if wanted.since else ""
-        yield Said(kind="times", text=text + since)
+        yield Remark(kind="times", text=text + since)
 
 
 def _is_running(run: RunDirectory) -> bool:
@@ -123,7 +123,7 @@ def _is_running(run: RunDirectory) -> bool:
 
 
 def _begin(
-    run: RunDirectory, wanted: Wanted, open_: dict[Start, _Log], seen: set[Start]
+    run: RunDirectory, wanted: LogSelection, open_: dict[Start, _LogFile], seen: set[Start]
 ) -> Iterator[LogEvent]:
     """Opens the logs of starts that are newer than all seen before, from their first line on."""
     for start, path in _all_files(run, wanted).items():
@@ -133,7 +133,7 @@ def _begin(
         if earlier:
             yield remarks.restarted(start, _end_before(run, start))
         seen.add(start)
-        open_[start] = _Log(start, path, replace(wanted, tail=None))
+        open_[start] = _LogFile(start, path, replace(wanted, tail=None))
 
 
 def _end_before(run: RunDirectory, start: Start) -> Ending | None:
@@ -148,7 +148,7 @@ def _ending_of(run: RunDirectory, start: Start) -> Ending | None:
     return next((e for e in endings if (e.task, e.container) == (start.task, start.container)), None)
 
 
-def _progress(open_: dict[Start, _Log]) -> Iterator[LogEvent]:
+def _progress(open_: dict[Start, _LogFile]) -> Iterator[LogEvent]:
     newest = {start.task: start for start in sorted(open_)}
     for start in sorted(open_):
         if start != newest[start.task]:
@@ -157,11 +157,11 @@ def _progress(open_: dict[Start, _Log]) -> Iterator[LogEvent]:
             yield from open_[start].read(is_over=False)
 
 
-def _logs(run: RunDirectory, wanted: Wanted) -> dict[Start, _Log]:
-    return {start: _Log(start, path, wanted) for start, path in _files(run, wanted).items()}
+def _logs(run: RunDirectory, wanted: LogSelection) -> dict[Start, _LogFile]:
+    return {start: _LogFile(start, path, wanted) for start, path in _files(run, wanted).items()}
 
 
-def _files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
+def _files(run: RunDirectory, wanted: LogSelection) -> dict[Start, Path]:
     """Log files by start; without --attempt, only the last start of each task."""
     files = _all_files(run, wanted)
     if wanted.all_attempts or wanted.attempt is not None:
@@ -170,7 +170,7 @@ def _files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
     return {start: path for start, path in files.items() if last[start.task] == start}
 
 
-def _all_files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
+def _all_files(run: RunDirectory, wanted: LogSelection) -> dict[Start, Path]:
     """Log files of programs; of a task whose program never started, that of its last init container."""
     files = {start: path for path in run.logs() if wanted.includes(start := _start(path))}
     started = {start.task for start in files if not start.container}
@@ -186,7 +186,7 @@ def _start(path: Path) -> Start:
     return Start(task, int(number) if number.isdigit() else 1, container=container)
 
 
-class Heard(NamedTuple):
+class SignOfLife(NamedTuple):
     """The last sign of life of a program: when, on the monotonic clock, and its last line."""
 
     at: float
@@ -209,7 +209,7 @@ class RunLogReader:
         self._for_screen = for_screen
         self._followers: dict[ContainerStarted, LogFileFollower] = {}
         self._times: dict[ContainerStarted, TimeIndex] = {}
-        self._heard: dict[ContainerStarted, Heard] = {}
+        self._heard: dict[ContainerStarted, SignOfLife] = {}
         self.heard_at = 0.0
         """When a program last wrote something, on the monotonic clock, which stops while the machine sleeps."""
         self._noticed = 0.0
@@ -221,7 +221,7 @@ class RunLogReader:
         self._epochs.forget(started.log_name)
         self._followers[started] = LogFileFollower(started.log_name, started.log, for_screen=self._for_screen)
         self._times[started] = TimeIndex(started.log)
-        self._heard[started] = Heard(time.monotonic())
+        self._heard[started] = SignOfLife(time.monotonic())
         self._directory.attempt(self._times[started].begin)
 
     def begun(self, started: "ContainerStarted", line: bytes) -> None:
@@ -272,7 +272,7 @@ class RunLogReader:
 
     def _hear(self, started: "ContainerStarted", text: str) -> None:
         self.heard_at = time.monotonic()
-        self._heard[started] = Heard(self.heard_at, text)
+        self._heard[started] = SignOfLife(self.heard_at, text)
 
     def _emit(self, started: "ContainerStarted", parts: Iterable[LogPart]) -> None:
         for item in parts:

@@ -203,11 +203,11 @@ class Loop:
 
     def _last_line(self, uid: str, container: str) -> LastLine | None:
         """None for a task that the user starts in another terminal, where its lines are."""
-        is_attached = self._runner.tasks().get(uid) in self._machine.attached
-        return None if is_attached else self._logs.last_line(uid, container)
+        is_started_by_user = self._runner.tasks().get(uid) in self._machine.started_by_user
+        return None if is_started_by_user else self._logs.last_line(uid, container)
 
     def _adapt(self, pod: Manifest, task: Task) -> Manifest:
-        return self._machine.attach(self._machine.adapted(pod, task), task, self.node)
+        return self._machine.left_to_user(self._machine.adapted(pod, task), task, self.node)
 
     # Events.
 

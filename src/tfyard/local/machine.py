@@ -64,7 +64,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     """Port on which each task listens."""
     code: CodeMount | None = None
     tf1: bool = False
-    attached: frozenset[str] = frozenset()
+    started_by_user: frozenset[str] = frozenset()
     """Tasks that the user starts."""
     input_of: str = ""
     """Name of the container that has our standard input."""
@@ -97,10 +97,10 @@ class Machine(Struct, frozen=True, kw_only=True):
 
         return tf1.with_folder(pod, str(tf1.FOLDER), self.base_env.get(tf1.VARIABLE, ""))
 
-    def attach(self, pod: Manifest, task: Task, node: LocalNode) -> Manifest:
+    def left_to_user(self, pod: Manifest, task: Task, node: LocalNode) -> Manifest:
         """A pod that waits for the task, if the user starts it. The user sees the whole disk, so mount paths
         become directories."""
-        if task.name not in self.attached:
+        if task.name not in self.started_by_user:
             return pod
         commands = {container["name"]: command for container, command in node.plan(pod, private_view=False)}
         containers = [
@@ -177,7 +177,7 @@ def machine(prepared: PreparedRun, directory: Path) -> Machine:
         ports=prepared.site.ports,
         code=CodeMount(folder, job.code.at) if job.code and folder else None,
         tf1=job.tf1,
-        attached=frozenset(settings.attach),
+        started_by_user=frozenset(settings.attach),
         input_of=_training_container(job) if prepared.reader else "",
     )
 

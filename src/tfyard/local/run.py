@@ -162,7 +162,7 @@ class Execution:
             volume = f"{run_directory.HOME}/volumes/{directory}"
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
         for task in self.prepared.settings.attach:
-            self._announce_attached(task)
+            self._tell_how_to_start(task)
 
     def _track(self) -> None:
         wanted = self.prepared.job.mlflow
@@ -176,7 +176,7 @@ class Execution:
         if run is not None:
             self._loop.job = replace(self.prepared.job, mlflow=run)
 
-    def _announce_attached(self, task: str) -> None:
+    def _tell_how_to_start(self, task: str) -> None:
         script = script_path(self.directory.path, task)
         self._note("info", f"start {task} yourself, with its environment: sh {quote(str(script))}")
 
@@ -233,7 +233,7 @@ class Execution:
             self._has_started.set()
         self._watch(event)
         if isinstance(event, Started) and event.start > 1 and event.task in self.prepared.settings.attach:
-            self._announce_attached(event.task)
+            self._tell_how_to_start(event.task)
 
     def _tidy(self) -> None:
         """Writes and removes files that no task needs, while the first tasks are starting."""

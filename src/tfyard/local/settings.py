@@ -35,6 +35,7 @@ class RunOptions(JobOptions, frozen=True, kw_only=True):
     """Start the Jupyter of a config with resources."""
     kill: tuple[str, ...] = ()
     attach: tuple[str, ...] = ()
+    """Tasks that the user starts."""
     metric: str | None = None
     sources: dict[str, str] = field(default_factory=dict)
     """Name -> text of programs that are in no file of the user, such as a notebook's cell. The run keeps them in

@@ -74,12 +74,12 @@ def job_of(run: RunDirectory) -> Job | None:
 
 
 def events(run: RunDirectory) -> list[ToldEvent]:
-    decisions = [msgspec.convert(row, _Decision) for row in run.rows("decisions.jsonl")]
+    decisions = [msgspec.convert(row, _LastDecision) for row in run.rows("decisions.jsonl")]
     about = f"{OF_RUNS}{run.path.name}"
     return [_told(event, decision.at, about) for decision in decisions for event in decision.events]
 
 
-class _Decision(Struct, frozen=True):
+class _LastDecision(Struct, frozen=True):
     at: datetime
     events: tuple[Event, ...] = ()
 

@@ -64,7 +64,7 @@ class Lines(Struct, frozen=True):
         return list(zip(stamps, texts, strict=True))
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class Remark(Struct, frozen=True, kw_only=True):
     """A remark of tfyard between the lines. `kind`: a stable word for scripts."""
 
     kind: str
@@ -72,10 +72,10 @@ class Said(Struct, frozen=True, kw_only=True):
     start: Start | None = None
 
 
-LogEvent = Lines | Said
+LogEvent = Lines | Remark
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class LogSelection(Struct, frozen=True, kw_only=True):
     """Choice of logs and lines."""
 
     tasks: tuple[str, ...] = ()

@@ -2,36 +2,36 @@
 
 from collections.abc import Iterator, Mapping
 
-from tfyard.logs.lines import Lines, LogEvent, Said, Start
+from tfyard.logs.lines import Lines, LogEvent, Remark, Start
 from tfyard.model import Ending, Status
 
 
-def restarted(start: Start, before: Ending | None) -> Said:
+def restarted(start: Start, before: Ending | None) -> Remark:
     why = f": {_how(before)}" if before else ""
-    return Said(kind="restarted", text=f"restarted{why}", start=start)
+    return Remark(kind="restarted", text=f"restarted{why}", start=start)
 
 
-def ended(start: Start, ending: Ending) -> Said:
-    return Said(kind="ended", text=f"ended: {_how(ending)}", start=start)
+def ended(start: Start, ending: Ending) -> Remark:
+    return Remark(kind="ended", text=f"ended: {_how(ending)}", start=start)
 
 
-def of_init_container(start: Start, ending: Ending | None) -> Said:
+def of_init_container(start: Start, ending: Ending | None) -> Remark:
     """The remark before the log of an init container, which stands in the place of the program's."""
     how = f"failed ({_how(ending)})" if ending else "runs"
     text = f"has not started: its init container {start.container} {how}; this is the log of that"
-    return Said(kind="init-container", text=text, start=start)
+    return Remark(kind="init-container", text=text, start=start)
 
 
-def of_sidecar(start: Start, container: str, ending: Ending) -> Said:
+def of_sidecar(start: Start, container: str, ending: Ending) -> Remark:
     text = f"its container {container} failed: {_how(ending)}"
-    return Said(kind="sidecar", text=text + (f"\n{ending.message}" if ending.message else ""), start=start)
+    return Remark(kind="sidecar", text=text + (f"\n{ending.message}" if ending.message else ""), start=start)
 
 
-def stored(start: Start, ending: Ending) -> Said:
+def stored(start: Start, ending: Ending) -> Remark:
     """The remark about a start whose log is gone: how it ended, from the job's status."""
     who = f"its init container {ending.container}" if ending.container else "it"
     text = f"its log is gone; {who} ended: {_how(ending)}"
-    return Said(kind="ending", text=text + (f"\n{ending.message}" if ending.message else ""), start=start)
+    return Remark(kind="ending", text=text + (f"\n{ending.message}" if ending.message else ""), start=start)
 
 
 def unless_removed(log: Iterator[LogEvent], start: Start, ending: Ending | None) -> Iterator[LogEvent]:
@@ -40,28 +40,28 @@ def unless_removed(log: Iterator[LogEvent], start: Start, ending: Ending | None)
     has_lines = False
     for event in log:
         has_lines = has_lines or isinstance(event, Lines)
-        is_removed = isinstance(event, Said) and event.kind == "kubelet" and not has_lines
+        is_removed = isinstance(event, Remark) and event.kind == "kubelet" and not has_lines
         yield stored(start, ending) if is_removed and ending else event
 
 
-def gone(start: Start, fate: str = "") -> Said:
+def gone(start: Start, fate: str = "") -> Remark:
     """`fate`: what became of the task, if that is known."""
     texts = {
         "Succeeded": "has succeeded; its log is gone with its pod",
         "Stopped": "was stopped when the job ended; its log is gone with its pod",
     }
     text = texts.get(fate, "no log: it never started, or its pod is gone")
-    return Said(kind="gap", text=text, start=start)
+    return Remark(kind="gap", text=text, start=start)
 
 
-def rotated(start: Start, after: bytes, before: bytes) -> Said:
+def rotated(start: Start, after: bytes, before: bytes) -> Remark:
     text = f"lines between {_clock(after)} and {_clock(before)} may be missing: the log was rotated"
-    return Said(kind="gap", text=text, start=start)
+    return Remark(kind="gap", text=text, start=start)
 
 
-def missed(start: Start, after: bytes, why: str) -> Said:
+def missed(start: Start, after: bytes, why: str) -> Remark:
     since = f"lines after {_clock(after)}" if after else "lines"
-    return Said(kind="gap", text=f"{since} may be missing: {why}", start=start)
+    return Remark(kind="gap", text=f"{since} may be missing: {why}", start=start)
 
 
 def waiting(status: Status, unstarted: Mapping[str, str], tasks: int) -> str:

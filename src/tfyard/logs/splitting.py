@@ -1,6 +1,6 @@
 """Splits a log from the network into lines, in bounded memory, whatever a program writes."""
 
-from tfyard.logs.lines import Lines, LogEvent, Said, Start
+from tfyard.logs.lines import Lines, LogEvent, Remark, Start
 from tfyard.logs.position import LogPosition, is_stamped
 from tfyard.logs.terminal_text import LONGEST_LINE
 
@@ -27,7 +27,7 @@ def new_lines(start: Start, position: LogPosition, lines: list[bytes]) -> list[L
     events: list[LogEvent] = []
     if len(stamped) < len(lines):
         odd = (line.decode("utf-8", "replace") for line in lines if line and not is_stamped(line))
-        events += [Said(kind="kubelet", text=text, start=start) for text in odd]
+        events += [Remark(kind="kubelet", text=text, start=start) for text in odd]
     if new := position.take(stamped):
         parts = [line.partition(b" ") for line in new]
         events.append(Lines(start, [part[2] for part in parts], [part[0] for part in parts]))

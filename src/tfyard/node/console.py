@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .engine import AttachedProcess
+from .engine import StreamedProcess
 from .output import LineBuffer
 
 CHUNK = 1 << 15
@@ -23,37 +23,37 @@ class ContainerConsole:
     """Stdin of a running container, for clients that attach to it, and its output, which goes into its log.
     `is_once`: the container is for one client, and ends with it."""
 
-    def __init__(self, attached: AttachedProcess, log: Path, *, is_once: bool) -> None:
-        self.attached, self._log, self._is_once = attached, log, is_once
+    def __init__(self, process: StreamedProcess, log: Path, *, is_once: bool) -> None:
+        self._process, self._log, self._is_once = process, log, is_once
         self.has_visitors = False
         """Whether a client is or was attached: the first one is shown all earlier output."""
-        outputs = [each for each in (attached.stdout, attached.stderr) if each is not None]
-        self._open = {*outputs} | ({attached.stdin} if attached.stdin is not None else set())
+        outputs = [each for each in (process.stdout, process.stderr) if each is not None]
+        self._open = {*outputs} | ({process.stdin} if process.stdin is not None else set())
         for descriptor in self._open:
             os.set_blocking(descriptor, False)
         self._copied = 0
         self._copies = {asyncio.create_task(self._copy(each)) for each in outputs}
 
     async def write(self, data: bytes) -> None:
-        stdin = self.attached.stdin
+        stdin = self._process.stdin
         if stdin is not None and stdin in self._open:
             with suppress(BrokenPipeError):  # it reads no more, as `head` does
                 await write_descriptor(stdin, data)
 
     def resize(self, width: int, height: int) -> None:
-        self.attached.resize(width, height)
+        self._process.resize(width, height)
 
     def close_stdin(self) -> None:
         """The end of a pipe is an end of file; a terminal has none."""
-        stdin = self.attached.stdin
-        if self._is_once and self.attached.stderr is not None and stdin is not None and stdin in self._open:
+        stdin = self._process.stdin
+        if self._is_once and self._process.stderr is not None and stdin is not None and stdin in self._open:
             self._open.remove(stdin)
             os.close(stdin)
 
     def leave(self) -> None:
         """End a container that was for the client that has gone."""
         if self._is_once:
-            self.attached.kill()
+            self._process.kill()
 
     async def close(self) -> None:
         """Called after the end of the process; returns when its output is in the log."""
@@ -71,7 +71,7 @@ class ContainerConsole:
     async def _copy(self, descriptor: int) -> None:
         """Copy whole lines, because two streams share the log; after IDLE seconds also the beginning of a line,
         which may be a question."""
-        buffer, is_alone = LineBuffer(), self.attached.stderr is None
+        buffer, is_alone = LineBuffer(), self._process.stderr is None
         while True:
             try:
                 async with asyncio.timeout(IDLE if buffer.rest else None):

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Awaitable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,10 +19,10 @@ from tfyard.model.exit_codes import SIGKILLED, restarts_in_place
 from . import ending, probes
 from .console import ContainerConsole
 from .containers import NoCommand
-from .engine import ContainerProcess, Engine
+from .engine import ContainerProcess
 from .logs import tail
 from .memory import memory_limit
-from .node import PodOwner
+from .node import ContainerHost
 from .processes import ContainerCommand, Exit
 from .states import ContainerState, Exited, Running, Waiting, lost
 
@@ -39,29 +39,18 @@ START_FAILED = 128
 """The exit code that containerd gives to a container whose program could not be started."""
 
 
-class Home(Protocol):
-    """What a container needs of its pod."""
-
-    engine: Engine
-    owner: PodOwner
-    stopping: asyncio.Event
-    address: str
-    policy: str
-    grace: float
-    uid: str
-    name: str
-    id: str
-
-    async def command(self, container: Manifest, message: Path) -> ContainerCommand: ...
-    def changed(self) -> None: ...
-
-
 class PodContainer:
     """A container of a pod. `is_init`: it must succeed before the next one starts; `is_sidecar`: it runs until it
     is stopped; `is_ephemeral`: `kubectl debug` has added it, and it runs once."""
 
     def __init__(
-        self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False, is_ephemeral: bool = False
+        self,
+        spec: Manifest,
+        home: ContainerHost,
+        waiting: str,
+        *,
+        is_init: bool = False,
+        is_ephemeral: bool = False,
     ) -> None:
         self.spec, self.home, self.is_init, self.is_ephemeral = spec, home, is_init, is_ephemeral
         self.name = str(spec["name"])
@@ -186,7 +175,7 @@ class PodContainer:
             message = f"back-off {delay:.0f}s restarting failed container={self.name} pod={self.home.id}"
             self.last, self.current = ended, Waiting(CRASH_LOOP, message)
             self.home.changed()
-            self.home.owner.tell("BackOff", message.replace(f" {delay:.0f}s", ""), self.name, warning=True)
+            self._warn("BackOff", message.replace(f" {delay:.0f}s", ""))
             await self.pause(delay)
 
     async def pause(self, seconds: float) -> None:
@@ -216,15 +205,15 @@ class PodContainer:
         now = datetime.now(UTC)
         self.current = Exited(START_FAILED, now, now, "StartError", problem)
         self.home.changed()
-        self.home.owner.tell("Failed", f"Error: {problem}", self.name, warning=True)
+        self._warn("Failed", f"Error: {problem}")
 
     def _wait_for(self, error: Exception) -> None:
         is_config = not isinstance(error, (NoCommand, OSError))
-        reason = "CreateContainerConfigError" if is_config else "CreateContainerError"
-        if self.current != Waiting(reason, str(error)):
-            self.current = Waiting(reason, str(error))
+        waiting = Waiting("CreateContainerConfigError" if is_config else "CreateContainerError", str(error))
+        if self.current != waiting:
+            self.current = waiting
             self.home.changed()
-        self.home.owner.tell("Failed", f"Error: {error}", self.name, warning=True)
+        self._warn("Failed", f"Error: {error}")
 
     async def _run_once(self, command: ContainerCommand) -> Exited:
         owner, log = self.home.owner, self._new_log()
@@ -259,10 +248,10 @@ class PodContainer:
         id = f"{self.home.name}/{self.home.uid}/{self.name}/{self._run}"
         if command.stdin or not self.spec.get("stdin"):
             return await engine.start(id, command, log, limit)
-        attached = await engine.start_interactive(id, command, limit, tty=bool(self.spec.get("tty")))
+        streamed = await engine.start_interactive(id, command, limit, tty=bool(self.spec.get("tty")))
         is_once = self.is_ephemeral or bool(self.spec.get("stdinOnce"))
-        self.console = ContainerConsole(attached, log, is_once=is_once)
-        return attached.process
+        self.console = ContainerConsole(streamed, log, is_once=is_once)
+        return streamed.process
 
     def _new_log(self) -> Path:
         self.log = self.home.owner.new_log(self.name, self._run)
@@ -285,8 +274,7 @@ class PodContainer:
         target = probes.Target(self.home.engine, process, self.spec, self.home.address)
         hook = self._hook("postStart")
         if hook and (problem := await target.check(hook, probes.FOREVER)):
-            message = f"PostStartHook failed: {problem}"
-            self.home.owner.tell("FailedPostStartHook", message, self.name, warning=True)
+            self._warn("FailedPostStartHook", f"PostStartHook failed: {problem}")
             await self.stop(self.home.grace)
             return
         self.current = Running(started)
@@ -322,9 +310,7 @@ class PodContainer:
     async def _pre_stop(self, process: ContainerProcess, hook: Manifest, grace: float) -> None:
         target = probes.Target(self.home.engine, process, self.spec, self.home.address)
         if problem := await target.check(hook, grace):
-            self.home.owner.tell(
-                "FailedPreStopHook", f"PreStopHook failed: {problem}", self.name, warning=True
-            )
+            self._warn("FailedPreStopHook", f"PreStopHook failed: {problem}")
 
     async def _probe(self, target: probes.Target) -> None:
         """Run the probes. The others wait for the startup probe, and so does the pod for a sidecar."""
@@ -343,7 +329,7 @@ class PodContainer:
     def _usable(self, kind: str) -> Manifest | None:
         probe: Manifest | None = self.spec.get(kind)
         if probe and "grpc" in probe:
-            self.home.owner.tell("ProbeNotSupported", probes.NOT_SUPPORTED, self.name, warning=True)
+            self._warn("ProbeNotSupported", probes.NOT_SUPPORTED)
             return None
         return probe
 
@@ -382,7 +368,10 @@ class PodContainer:
             await self._kill("liveness", self.spec["livenessProbe"])
 
     def _tell_unhealthy(self, kind: str, problem: str) -> None:
-        self.home.owner.tell("Unhealthy", f"{kind} probe failed: {problem}", self.name, warning=True)
+        self._warn("Unhealthy", f"{kind} probe failed: {problem}")
+
+    def _warn(self, reason: str, message: str) -> None:
+        self.home.owner.tell(reason, message, self.name, warning=True)
 
     async def _kill(self, kind: str, probe: Manifest) -> None:
         message = f"Container {self.name} failed {kind} probe, will be restarted"

@@ -112,23 +112,23 @@ class Engine:
 
     async def exec(
         self, process: ContainerProcess, argv: list[str], *, stdin: bool, tty: bool
-    ) -> "AttachedProcess":
+    ) -> "StreamedProcess":
         """Run a command inside a container, with descriptors for its client."""
         start = partial(self.start_beside, process, log=Path(os.devnull))
-        return await self._start_attached(
+        return await self._start_streamed(
             replace(process.command, argv=argv), start, _terminal() if tty else _pipes(stdin)
         )
 
     async def start_interactive(
         self, id: str, command: ContainerCommand, limit: float | None, *, tty: bool
-    ) -> "AttachedProcess":
+    ) -> "StreamedProcess":
         """Start a process, with descriptors in place of a log."""
         start = partial(self.start, id, log=Path(os.devnull), limit=limit)
-        return await self._start_attached(command, start, _terminal() if tty else _pipes(stdin=True))
+        return await self._start_streamed(command, start, _terminal() if tty else _pipes(stdin=True))
 
-    async def _start_attached(
-        self, command: ContainerCommand, start: Callable[..., Awaitable[ContainerProcess]], ends: "Ends"
-    ) -> "AttachedProcess":
+    async def _start_streamed(
+        self, command: ContainerCommand, start: Callable[..., Awaitable[ContainerProcess]], ends: "StreamPair"
+    ) -> "StreamedProcess":
         tty = ends.stderr is None
         env = {"TERM": "xterm", **command.env} if tty else command.env
         try:
@@ -139,7 +139,7 @@ class Engine:
             raise
         finally:
             ends.close_theirs()
-        return AttachedProcess(self, started, ends)
+        return StreamedProcess(self, started, ends)
 
     async def start_beside(
         self, process: ContainerProcess, command: ContainerCommand, log: Path
@@ -191,7 +191,7 @@ class Engine:
                 await self._open()
 
 
-class Ends(Struct, frozen=True):
+class StreamPair(Struct, frozen=True):
     """Ends of pipes or of a terminal: ours, and those that the process opens by their paths."""
 
     stdin: int | None
@@ -213,22 +213,22 @@ class Ends(Struct, frozen=True):
             os.close(each)  # type: ignore[arg-type]
 
 
-def _pipes(stdin: bool) -> Ends:
+def _pipes(stdin: bool) -> StreamPair:
     reads, ours = os.pipe() if stdin else (-1, None)
     (stdout, out), (stderr, err) = os.pipe(), os.pipe()
-    return Ends(ours, stdout, stderr, (reads, out, err))
+    return StreamPair(ours, stdout, stderr, (reads, out, err))
 
 
-def _terminal() -> Ends:
+def _terminal() -> StreamPair:
     master, slave = os.openpty()
-    return Ends(os.dup(master), master, None, (slave, slave, slave))
+    return StreamPair(os.dup(master), master, None, (slave, slave, slave))
 
 
-class AttachedProcess:
+class StreamedProcess:
     """A process with descriptors for its client, which owns them. With a terminal, `stdin` and `stdout` are its
     master and `stderr` is None."""
 
-    def __init__(self, engine: Engine, process: ContainerProcess, ends: Ends) -> None:
+    def __init__(self, engine: Engine, process: ContainerProcess, ends: StreamPair) -> None:
         self.stdin, self.stdout, self.stderr = ends.stdin, ends.stdout, ends.stderr
         self._engine, self.process = engine, process
 

@@ -20,7 +20,7 @@ import signal
 import stat
 from collections.abc import Sequence
 
-from tfyard.node.orphans import die_with
+from tfyard.node.orphans import die_with, reap_children
 
 TYPE_CHECKING = False  # importing `typing` takes 9 ms
 if TYPE_CHECKING:
@@ -319,18 +319,10 @@ def _reap_orphans(wake: "socket.socket", supervisor: int) -> None:
         die_with(supervisor)
         while True:
             signal.sigwait([signal.SIGCHLD])
-            _reap()
+            reap_children()
             _tell(wake)
     finally:
         os._exit(0)
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return
 
 
 def _tell(wake: "socket.socket") -> None:

@@ -1,5 +1,6 @@
 """This machine as a node: what all its pods share."""
 
+import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from tfyard.model import Manifest
 from .engine import Engine
 from .hosts import HostsFiles
 from .pod_data import LOOPBACK
-from .processes import Exit
+from .processes import ContainerCommand, Exit
 from .volumes import Sources
 
 
@@ -53,6 +54,23 @@ class PodOwner(Protocol):
     def tell(self, reason: str, message: str, container: str = "", *, warning: bool = False) -> None: ...
     def started(self, container: str, log: Path) -> None: ...
     def ended(self, container: str, exit: Exit, reason: str) -> None: ...
+
+
+class ContainerHost(Protocol):
+    """What a container needs of its pod."""
+
+    engine: Engine
+    owner: PodOwner
+    stopping: asyncio.Event
+    address: str
+    policy: str
+    grace: float
+    uid: str
+    name: str
+    id: str
+
+    async def command(self, container: Manifest, message: Path) -> ContainerCommand: ...
+    def changed(self) -> None: ...
 
 
 class NodeOptions(Struct, frozen=True, kw_only=True):

@@ -127,8 +127,8 @@ def next_ended() -> int | None:
     return ended.si_pid if ended else None
 
 
-def has_children() -> bool:
-    """Whether there are children; those that have ended are reaped."""
+def reap_children() -> bool:
+    """Reap the children that have ended. Returns whether there are others."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -11,7 +11,7 @@ Standard library only, and little of it: the supervisor imports it and must star
 import fcntl
 import os
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # importing `typing` takes 9 ms
 if TYPE_CHECKING:
     from typing import Any
 

@@ -44,11 +44,11 @@ from tfyard.node.orphans import (
     adopt_orphans,
     children,
     die_with,
-    has_children,
     is_exiting,
     kill_group,
     next_ended,
     owner,
+    reap_children,
 )
 from tfyard.node.output import ProcessOutput, open_stdio
 
@@ -139,7 +139,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for pid in filter(None, [*self.running, self._anchor]):
             kill_group(pid, signal.SIGKILL)
-        while has_children():
+        while reap_children():
             for pid in children():
                 kill_group(pid, signal.SIGKILL)
             os.wait4(-1, 0)
@@ -392,4 +392,3 @@ def main(fd: int, *, namespaces: bool, scratch: str) -> None:
     finally:
         supervisor.end()
     _remove(supervisor.scratch)
-    os._exit(0)  # nothing is left to do, and an ordinary exit takes milliseconds

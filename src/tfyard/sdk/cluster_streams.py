@@ -25,7 +25,7 @@ from tfyard.remote.helper_pods import notebook as jupyter
 from tfyard.remote.helper_pods.helper_pod import HelperPod as HelperPod
 from tfyard.remote.helper_pods.pod_follow import PodChoice, PodFollow, PodReach
 from tfyard.remote.reading import refusals
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.tasks import TaskContainer
 from tfyard.remote.submitting import code_store, code_transfer
 from tfyard.remote.submitting.code_lookup import CodeLocation, ListedFile
@@ -44,7 +44,7 @@ CODE = "code"
 class ClusterStreams:
     """Streams of one job, as it was found."""
 
-    def __init__(self, access: Access, job: Found, say: Say) -> None:
+    def __init__(self, access: Access, job: StoredTFJob, say: Say) -> None:
         self._access, self._job, self._say = access, job, say
 
     # --- commands in tasks
@@ -102,7 +102,7 @@ class ClusterStreams:
 
     @asynccontextmanager
     async def boards(
-        self, others: Sequence[Found], log_dir: str, helper: HelperOptions, here: Here
+        self, others: Sequence[StoredTFJob], log_dir: str, helper: HelperOptions, here: Here
     ) -> AsyncIterator[list[Page]]:
         """TensorBoard of each job that has one, and one in a helper pod for all others of a namespace."""
         async with Client(self._access) as client, AsyncExitStack() as stack:
@@ -160,7 +160,7 @@ async def _in_task(
     yield ended
 
 
-async def _over(client: Client, job: Found, pods: PodFollow, made: Forwarding) -> str:
+async def _over(client: Client, job: StoredTFJob, pods: PodFollow, made: Forwarding) -> str:
     """Wait until the job has ended, and say how. Raises if the pod of the task cannot be watched or reached."""
     watching = asyncio.ensure_future(pods.watch())
     ending = asyncio.ensure_future(pod_follow.until_ended(client, job))

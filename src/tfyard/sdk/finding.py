@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.kube.sync import SyncClient
     from tfyard.overview.record import RunRecord
-    from tfyard.remote.reading.jobs import Found
+    from tfyard.remote.reading.jobs import StoredTFJob
     from tfyard.sdk.place import Place, Say
 
     RecordedRun = tuple[RunDirectory, RunRecord]
@@ -130,7 +130,7 @@ def _job_called(name: str, search: Search, client: SyncClient, *, is_exact: bool
     return OnCluster(client.access, job, search.say)
 
 
-def _newest_attempt(client: SyncClient, job: Found, say: Say) -> Found:
+def _newest_attempt(client: SyncClient, job: StoredTFJob, say: Say) -> StoredTFJob:
     """The first attempt at a trial has the name of the trial; of several, the newest one is meant by it."""
     *earlier, newest = attempts.of_trial(client, job)
     if earlier:

@@ -36,7 +36,7 @@ from tfyard.sdk.sweep import Sweep, SweepWords, described_sweep, of_place
 
 if TYPE_CHECKING:
     from tfyard.model import Manifest
-    from tfyard.remote.reading.jobs import Found
+    from tfyard.remote.reading.jobs import StoredTFJob
 
 LOG = logging.getLogger("tfyard")
 PathLike = str | os.PathLike[str]
@@ -207,7 +207,7 @@ def _access(namespace: str | None, context: str | None, file: PathLike | None) -
 # --- submitting, as `tfyard submit` does
 
 
-def _submit(client: SyncClient, source: Source, submission: Submission) -> Found:
+def _submit(client: SyncClient, source: Source, submission: Submission) -> StoredTFJob:
     """Submit a job. `submission` has the options of the cluster, `source` those of the job."""
     with _job_file(source) as target:
         whole = replace(submission, **{**asdict(source.options), "target": target})

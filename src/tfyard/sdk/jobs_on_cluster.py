@@ -19,7 +19,7 @@ from tfyard.sdk.place import Contact, Listed, silent
 
 if TYPE_CHECKING:
     from tfyard.kube import Resource
-    from tfyard.remote.reading.jobs import Found
+    from tfyard.remote.reading.jobs import StoredTFJob
     from tfyard.remote.sweeps.store import SweepObject
     from tfyard.sdk.place import Place, Say
 
@@ -133,7 +133,7 @@ def _may_watch(client: SyncClient, scope: jobs.Scope) -> bool:
     return is_allowed(client.send(review(asked, "watch")))
 
 
-def _owners(job: Found) -> set[str]:
+def _owners(job: StoredTFJob) -> set[str]:
     return {each["uid"] for each in job.manifest["metadata"].get("ownerReferences") or []}
 
 

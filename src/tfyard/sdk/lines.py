@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from tfyard.logs.lines import Lines, LogEvent, Said, Wanted, attempt_of, chosen, time_of
+from tfyard.logs.lines import Lines, LogEvent, LogSelection, Remark, attempt_of, chosen, time_of
 from tfyard.overview.waiting import WaitResult
 from tfyard.sdk.durations import seconds
 
@@ -45,14 +45,14 @@ class LineChoice(Struct, frozen=True, kw_only=True):
     since: str | float | timedelta = ""
     attempt: int | str = ""
 
-    def wanted(self, tasks: Sequence[str]) -> Wanted:
+    def wanted(self, tasks: Sequence[str]) -> LogSelection:
         attempt, restart = attempt_of("" if self.attempt == ALL else str(self.attempt))
         since = (
             None
             if self.since in ("", RESTART)
             else datetime.now(UTC) - timedelta(seconds=seconds(self.since, "since", ", or restart"))
         )
-        return Wanted(
+        return LogSelection(
             tasks=chosen((*_names(self.role), *_names(self.task)), tasks),
             tail=self.tail,
             since=since,
@@ -72,7 +72,7 @@ def lines(events: Iterable[LogEvent | WaitResult | None]) -> Iterator[Line | Non
     for event in events:
         if isinstance(event, Lines):
             yield from _lines(event)
-        elif isinstance(event, Said):
+        elif isinstance(event, Remark):
             source = f"{event.start.name}: " if event.start else ""
             LOG.log(logging.WARNING if event.kind == "gap" else logging.INFO, "%s%s", source, event.text)
         else:

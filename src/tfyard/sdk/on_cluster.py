@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tfyard.file_trees import Copied, CopyProgress
     from tfyard.kube import Access
-    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.logs.lines import LogEvent, LogSelection
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tfyard.overview.metrics import Point
     from tfyard.overview.waiting import WaitResult
     from tfyard.remote.acting import actions
-    from tfyard.remote.reading.jobs import Found
+    from tfyard.remote.reading.jobs import StoredTFJob
     from tfyard.remote.reading.usage import JobUsage
     from tfyard.sdk.cluster_streams import ClusterStreams
     from tfyard.sdk.forwarding import Port
@@ -68,7 +68,7 @@ class OnCluster:
     folder, events_kept = None, "a cluster keeps them for an hour"
     rendered_as: tuple[str, ...] = ("plain", "tfjob")
 
-    def __init__(self, access: Access, job: Found, say: Say, client: SyncClient | None = None) -> None:
+    def __init__(self, access: Access, job: StoredTFJob, say: Say, client: SyncClient | None = None) -> None:
         """`client`: the connection that found the job. Commands of the terminal use it, and the job as it was
         found; without it, each question opens a connection and reads the job again."""
         self._access, self._job, self._say, self._client = access, job, say, client
@@ -76,26 +76,26 @@ class OnCluster:
         self.where = f"in the namespace {job.namespace}"
 
     @contextmanager
-    def _asking(self) -> Iterator[tuple[SyncClient, Found]]:
+    def _asking(self) -> Iterator[tuple[SyncClient, StoredTFJob]]:
         with self._client or SyncClient(self._access) as client:
             yield client, self._job if self._client else self._now(client)
 
     @contextmanager
-    def _entering(self) -> Iterator[tuple[SyncClient, Found]]:
+    def _entering(self) -> Iterator[tuple[SyncClient, StoredTFJob]]:
         """The same as `_asking`; a missing permission is reported with how it is granted."""
         from tfyard.remote.reading.refusals import EDIT, explained
 
         with explained(self.namespace, EDIT), self._asking() as asked:
             yield asked
 
-    def _now(self, client: SyncClient) -> Found:
+    def _now(self, client: SyncClient) -> StoredTFJob:
         """The current state of the job; raises if another job has its name by now."""
         now = jobs.find(client, self.namespace, self.name)
         if now.uid != self._job.uid:
             raise NoSuchJob(f"TFJob {self.name} was deleted; there is a newer one of that name")
         return now
 
-    def _current(self) -> Found:
+    def _current(self) -> StoredTFJob:
         if self._client:
             return self._job
         with SyncClient(self._access) as client:
@@ -151,7 +151,7 @@ class OnCluster:
         with self._entering() as (client, job):
             tasks.container_of(job, tasks.pods(client, job), task)
 
-    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
+    def logs(self, wanted: LogSelection) -> Iterator[LogEvent]:
         from tfyard.remote.logs import stored_logs
 
         with self._asking() as (client, job):
@@ -287,7 +287,7 @@ class OnCluster:
 
     # --- streams
 
-    def _streams(self, what: str, job: Found | None = None) -> ClusterStreams:
+    def _streams(self, what: str, job: StoredTFJob | None = None) -> ClusterStreams:
         """Streams need asyncio and aiohttp, which the extra `kubernetes` installs."""
         with needs("kubernetes", what):
             from tfyard.sdk.cluster_streams import ClusterStreams
@@ -301,7 +301,7 @@ class OnCluster:
         with explained(self.namespace, EDIT):
             return threads.call(lambda: streams.copy(copy, progress))
 
-    def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    def follow(self, wanted: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         """Follow the logs and the job itself, so its state need not be read first."""
         with needs("kubernetes", "tfyard logs -f"):
             from tfyard.remote.logs import follow

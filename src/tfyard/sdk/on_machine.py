@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.file_trees import Copied, CopyProgress
     from tfyard.local.views import RunUsage
-    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.logs.lines import LogEvent, LogSelection
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
@@ -120,7 +120,7 @@ class OnMachine:
 
         tasks.require_running(self.record, task)
 
-    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
+    def logs(self, wanted: LogSelection) -> Iterator[LogEvent]:
         from tfyard.local import logs
 
         return logs.read(self.directory, wanted)
@@ -274,7 +274,7 @@ class OnMachine:
 
     # --- streams
 
-    async def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    async def follow(self, wanted: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         """Follow the logs. Other coroutines run after each event, so one loop can follow many runs."""
         import asyncio
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tfyard.file_trees import Copied, CopyProgress
-    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.logs.lines import LogEvent, LogSelection
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.model.sweep import SweepState
@@ -229,7 +229,7 @@ class Place(Protocol):
     def require_running(self, task: str) -> None:
         """Raise NotRunning, with the reason, if the task has no running program now."""
 
-    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
+    def logs(self, wanted: LogSelection) -> Iterator[LogEvent]:
         """The logs until now."""
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
@@ -278,7 +278,7 @@ class Place(Protocol):
 
     # --- streams
 
-    def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    def follow(self, wanted: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         """The logs as they are written, until the job has ended; the last item says how. None: nothing new now."""
 
     def exec_here(self, task: str, command: TaskCommand) -> int:

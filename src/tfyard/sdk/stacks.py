@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
-from tfyard.logs.lines import Lines, Wanted
+from tfyard.logs.lines import Lines, LogSelection
 from tfyard.render import scripts
 from tfyard.sdk.place import CommandEnded, CommandOutput, Place
 
@@ -77,7 +77,7 @@ def _programs(ended: CommandEnded, out: bytes, err: bytes) -> list[ProgramStacks
 
 def _answered(place: Place, since: datetime, asked: ProgramStacks) -> ProgramStacks:
     """What the program has printed since it was asked, from the first line that is about a stack."""
-    wanted = Wanted(tasks=(asked.task,), since=since)
+    wanted = LogSelection(tasks=(asked.task,), since=since)
     texts = [text for event in place.logs(wanted) if isinstance(event, Lines) for text in event.texts]
     first = next((at for at, text in enumerate(texts) if _OF_FAULTHANDLER.search(text)), None)
     if first is None:

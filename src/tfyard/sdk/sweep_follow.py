@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfyard.errors import NoSuchJob
-from tfyard.logs.lines import LogEvent, Said, Wanted
+from tfyard.logs.lines import LogEvent, LogSelection, Remark
 from tfyard.model.sweep import SweepState, Trial
 from tfyard.overview import sweep_text, waiting
 from tfyard.overview.waiting import WaitResult
@@ -21,7 +21,7 @@ ROOM = 1000
 """Log events that wait for a slow reader."""
 
 
-async def follow(place: "SweepPlace", wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+async def follow(place: "SweepPlace", wanted: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
     """Trials that ended before are not followed; what starts and ends meanwhile is said."""
     items: asyncio.Queue[LogEvent | None] = asyncio.Queue(ROOM)
     followed, readers = set[tuple[int, int]](), set[asyncio.Task[None]]()
@@ -34,7 +34,7 @@ async def follow(place: "SweepPlace", wanted: Wanted) -> AsyncIterator[LogEvent 
                 yield event
             before, state = state, await asyncio.to_thread(place.sweep)
             for text in sweep_text.changes(before, state):
-                yield Said(kind="Sweep", text=text)
+                yield Remark(kind="Sweep", text=text)
             if state.phase != "Running":
                 yield _result(state)
                 return
@@ -55,7 +55,7 @@ def _new(state: SweepState, followed: set[tuple[int, int]]) -> list[Trial]:
 
 
 async def _read(
-    place: "SweepPlace", trial: Trial, wanted: Wanted, items: "asyncio.Queue[LogEvent | None]"
+    place: "SweepPlace", trial: Trial, wanted: LogSelection, items: "asyncio.Queue[LogEvent | None]"
 ) -> None:
     own = await asyncio.to_thread(place.trial_place, trial)
     tasks = tuple(await asyncio.to_thread(own.tasks))

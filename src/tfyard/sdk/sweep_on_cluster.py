@@ -21,7 +21,7 @@ from tfyard.model.sweep import SweepState, Trial
 from tfyard.overview import sweep_text
 from tfyard.overview.wording import duration
 from tfyard.remote.reading import jobs
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.refusals import EDIT, explained
 from tfyard.remote.sweeps import store
 from tfyard.remote.sweeps.store import SweepObject
@@ -209,7 +209,7 @@ class SweepOnCluster(SweepPlace):
         with self._asking() as (client, sweep):
             trial = jobs.find(client, self.namespace, best.job)
         spec = formats.dump(filled(job_of(sweep), best.values), "v1").document["spec"]
-        own = Found(TFJOBS, {**trial.manifest, "spec": spec})
+        own = StoredTFJob(TFJOBS, {**trial.manifest, "spec": spec})
         options = replace(changes, is_best=False, name=changes.name or f"{state.spec.name}-best")
         return OnCluster(self._access, own, self._say, SyncClient(self._access)).rerun(options)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import NoSuchJob, NotPossible, TfyardError
 from tfyard.formats import sweepfile
-from tfyard.logs.lines import Lines, Said
+from tfyard.logs.lines import Lines, Remark
 from tfyard.model.sweep import SweepState, Trial, trial_name
 from tfyard.overview import sweep_answer, sweep_text
 from tfyard.overview.metrics import Point
@@ -23,7 +23,7 @@ from tfyard.sdk.place import SpecText
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.logs.lines import LogEvent, LogSelection
     from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
@@ -149,13 +149,13 @@ class SweepPlace(ABC):
     def missing_permissions(self) -> dict[str, str]:
         return {}
 
-    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
+    def logs(self, wanted: LogSelection) -> Iterator[LogEvent]:
         trials = [trial for trial in self.sweep().trials if trial_label(trial) in wanted.tasks]
         for trial, place in self.present(trials):
             own = place.logs(replace(wanted, tasks=tuple(place.tasks())))
             yield from (of_trial(event, trial) for event in own)
 
-    async def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+    async def follow(self, wanted: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
         from tfyard.sdk.sweep_follow import follow  # 20 ms with asyncio
 
         async for event in follow(self, wanted):
@@ -211,4 +211,4 @@ def of_trial(event: LogEvent, trial: Trial) -> LogEvent:
     if start is None:
         return event
     named = replace(start, task=f"{trial_label(trial)}/{start.task}")
-    return replace(event, start=named) if isinstance(event, Lines | Said) else event
+    return replace(event, start=named) if isinstance(event, Lines | Remark) else event

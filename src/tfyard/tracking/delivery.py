@@ -106,7 +106,7 @@ class Delivery:
         record = Path(self.state.order.record)
         if self.state.has_code or not self.state.order.record or not record.exists():
             return
-        from tfyard.overview.job_record import Origin  # as much again
+        from tfyard.overview.job_record import Origin  # 100 ms, for which no job should wait
 
         with suppress(*CORRUPT_JSON):
             tags = payloads.of_code(msgspec.json.decode(record.read_bytes(), type=Origin).code)

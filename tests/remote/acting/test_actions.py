@@ -17,7 +17,7 @@ from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.remote.acting import actions, reruns
 from tfyard.remote.acting.job_objects import JOB_UID
 from tfyard.remote.reading import jobs
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.sdk.jobs_on_cluster import JobsOnCluster
 from tfyard.testing import ControlPlane, builders
 
@@ -34,7 +34,7 @@ class Yard:
     def __init__(self, plane: ControlPlane, client: SyncClient, namespace: str) -> None:
         self.plane, self.client, self.namespace = plane, client, namespace
 
-    def job(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Found:
+    def job(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> StoredTFJob:
         roles = {"Worker": {"replicas": 2, "template": TEMPLATE}, "Chief": {"template": TEMPLATE}}
         body = {
             "apiVersion": "kubeflow.org/v1",
@@ -42,26 +42,28 @@ class Yard:
             "metadata": {"name": name, "labels": labels or {}},
             "spec": {"tfReplicaSpecs": roles, **spec},
         }
-        return Found(TFJOBS, self.client.send(requests.create(TFJOBS.path(self.namespace), body)))
+        return StoredTFJob(TFJOBS, self.client.send(requests.create(TFJOBS.path(self.namespace), body)))
 
-    def old_job(self, name: str) -> Found:
+    def old_job(self, name: str) -> StoredTFJob:
         roles = [{"template": TEMPLATE}, {"tfReplicaType": "WORKER", "template": TEMPLATE}]
         kind = {"apiVersion": "tensorflow.org/v1alpha1", "kind": "TfJob"}
         body = {**kind, "metadata": {"name": name}, "spec": {"replicaSpecs": roles}}
-        return Found(OLD_TFJOBS, self.client.send(requests.create(OLD_TFJOBS.path(self.namespace), body)))
+        return StoredTFJob(
+            OLD_TFJOBS, self.client.send(requests.create(OLD_TFJOBS.path(self.namespace), body))
+        )
 
-    def now(self, found: Found) -> Found:
-        return Found(found.resource, self.client.send(requests.get(found.path)))
+    def now(self, found: StoredTFJob) -> StoredTFJob:
+        return StoredTFJob(found.resource, self.client.send(requests.get(found.path)))
 
-    def status(self, found: Found, **status: Any) -> Found:
+    def status(self, found: StoredTFJob, **status: Any) -> StoredTFJob:
         body = {**self.now(found).manifest, "status": status}
-        return Found(found.resource, self.client.send(requests.replace(f"{found.path}/status", body)))
+        return StoredTFJob(found.resource, self.client.send(requests.replace(f"{found.path}/status", body)))
 
-    def finished(self, name: str, word: str = "Succeeded") -> Found:
+    def finished(self, name: str, word: str = "Succeeded") -> StoredTFJob:
         condition = {"type": word, "status": "True", "reason": word, "message": "", "lastUpdateTime": AT}
         return self.status(self.job(name), phase=word, conditions=[{**condition, "lastTransitionTime": AT}])
 
-    def pod(self, found: Found, role: str, index: int) -> dict[str, Any]:
+    def pod(self, found: StoredTFJob, role: str, index: int) -> dict[str, Any]:
         metadata = {
             "name": f"{found.name}-{role}-{index}",
             "labels": {JOB_NAME: found.name, REPLICA_TYPE: role, REPLICA_INDEX: str(index)},
@@ -237,7 +239,7 @@ def test_the_wait_for_a_deleted_job_ends_when_it_and_its_pods_are_gone(yard: Yar
 
 @pytest.mark.parametrize("form", ["job", "old_job"])
 def test_a_job_of_either_form_is_scaled(yard: Yard, form: str) -> None:
-    found: Found = getattr(yard, form)("mnist")
+    found: StoredTFJob = getattr(yard, form)("mnist")
     intent = actions.scale(yard.client, found, {"Worker": 5})
     actions.perform(yard.client, intent)
     assert actions.edits.roles(yard.now(found).manifest)["Worker"].replicas == 5
@@ -258,7 +260,7 @@ def test_a_job_runs_again_under_a_new_name_without_what_happened_to_it(yard: Yar
         intent = actions.rerun(yard.client, yard.now(found), changes)
         assert intent.made == name
         actions.perform(yard.client, intent)
-        found = Found(TFJOBS, yard.client.send(requests.get(TFJOBS.path(yard.namespace, name))))
+        found = StoredTFJob(TFJOBS, yard.client.send(requests.get(TFJOBS.path(yard.namespace, name))))
     new = found.manifest
     assert new["metadata"]["annotations"] == {"note": "x", RERUN_OF: "mnist"}
     assert new["status"] == {"phase": "Pending", "restarts": 0}
@@ -376,9 +378,9 @@ def test_a_job_that_kueue_has_is_stopped_and_resumed_by_its_workload(
     assert yard.client.send(requests.get(f"{path}/tfjob-mnist"))["spec"] == {"active": False}
     assert "suspend" not in (yard.now(found).manifest["spec"].get("runPolicy") or {}), "that is Kueue's to do"
     suspended = yard.client.send(requests.patch(found.path, {"spec": {"runPolicy": {"suspend": True}}}))
-    actions.perform(yard.client, actions.resume(yard.client, Found(TFJOBS, suspended)))
+    actions.perform(yard.client, actions.resume(yard.client, StoredTFJob(TFJOBS, suspended)))
     assert yard.client.send(requests.get(f"{path}/tfjob-mnist"))["spec"] == {"active": True}
-    waiting = actions.resume(yard.client, Found(TFJOBS, suspended))
+    waiting = actions.resume(yard.client, StoredTFJob(TFJOBS, suspended))
     assert (waiting.requests, waiting.notes) == ((), ("it waits in the queue team until Kueue admits it",))
 
 

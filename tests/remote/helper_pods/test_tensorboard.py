@@ -10,10 +10,10 @@ from tfyard.kube.requests import TFJOBS
 from tfyard.remote.helper_pods import tensorboard
 from tfyard.remote.helper_pods.helper_pod import Mount
 from tfyard.remote.helper_pods.tensorboard import NoSummaries, helper, shared, summaries
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 
 
-def job(name: str, at: str = "/out", namespace: str = "ml", **volume: Any) -> Found:
+def job(name: str, at: str = "/out", namespace: str = "ml", **volume: Any) -> StoredTFJob:
     source = volume or {"persistentVolumeClaim": {"claimName": f"{name}-out"}}
     container = {
         "name": "tensorflow",
@@ -27,7 +27,7 @@ def job(name: str, at: str = "/out", namespace: str = "ml", **volume: Any) -> Fo
         "metadata": {"name": name, "namespace": namespace, "uid": name},
         "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}},
     }
-    return Found(TFJOBS, manifest)
+    return StoredTFJob(TFJOBS, manifest)
 
 
 def test_one_job_has_its_folder_where_its_tasks_have_it() -> None:

@@ -14,12 +14,12 @@ from tests.remote.log_job import COUNT, LogJob, ended, failed, running
 from tfyard.errors import TfyardError
 from tfyard.kube import Access, Forbidden, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.logs.lines import Lines, LogEvent, Wanted
+from tfyard.logs.lines import Lines, LogEvent, LogSelection
 from tfyard.model.backoff import Backoff
 from tfyard.overview.waiting import WaitResult
 from tfyard.remote.logs import follow, stored_logs
 from tfyard.remote.logs.tail import TailPace
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.testing import ControlPlane, Relay, eventually
 
 pytestmark = pytest.mark.cluster
@@ -53,7 +53,7 @@ class Seen:
 
 @asynccontextmanager
 async def following(
-    access: Access, found: Found, wanted: Wanted, pace: TailPace = PACE
+    access: Access, found: StoredTFJob, wanted: LogSelection, pace: TailPace = PACE
 ) -> AsyncIterator[Seen]:
     seen = Seen()
 
@@ -90,7 +90,7 @@ async def test_no_line_is_lost_or_doubled_over_broken_connections_and_restarts(
         control_plane.restart("kube-apiserver")
         await seen.has("worker-0", len(seen.lines["worker-0"]) + 20)
 
-    wanted = Wanted(tasks=("worker-0", "worker-1"))
+    wanted = LogSelection(tasks=("worker-0", "worker-1"))
     async with node(control_plane, namespace, tmp_path) as box, Relay(control_plane.server) as relay:
         job = LogJob(box)
         found = await job.create()
@@ -128,7 +128,7 @@ async def test_restarts_in_place_and_new_pods_are_followed_and_told(
             await job.create(1),
             replace(PACE, settle=30.0),
         )  # statuses follow when a machine has time
-        async with following(control_plane.admin, found, Wanted(tasks=("worker-0",)), slow) as seen:
+        async with following(control_plane.admin, found, LogSelection(tasks=("worker-0",)), slow) as seen:
             await job.create_pod(0)
             await (await job.start(0, "print('one')\nprint('two', end='')")).wait()
             await job.set_pod(0, running())
@@ -168,7 +168,7 @@ async def test_a_pending_job_is_waited_for_and_a_deleted_one_is_told(
     async with node(control_plane, namespace, tmp_path) as box:
         job = LogJob(box)
         found = await job.create(1)
-        async with following(control_plane.admin, found, Wanted(tasks=("worker-0",))) as seen:
+        async with following(control_plane.admin, found, LogSelection(tasks=("worker-0",))) as seen:
 
             async def told(text: str) -> None:
                 async def look() -> None:
@@ -194,8 +194,8 @@ async def test_a_server_that_has_moved_ends_the_command_with_a_sentence(
     async def lists_pods(seen: Seen) -> None:
         assert seen.of("waiting")
 
-    async def lose_server(found: Found) -> None:
-        wanted, pace = Wanted(tasks=("worker-0",)), replace(PACE, outage=2.0)
+    async def lose_server(found: StoredTFJob) -> None:
+        wanted, pace = LogSelection(tasks=("worker-0",)), replace(PACE, outage=2.0)
         async with (
             Relay(control_plane.server) as relay,
             following(behind(relay, control_plane), found, wanted, pace) as seen,
@@ -238,7 +238,7 @@ async def test_a_missing_permission_is_reported_and_is_no_log_that_is_gone(
             await asyncio.to_thread(lambda: [*stored_logs.read(client, found, wanted)])
 
     async with node(control_plane, namespace, tmp_path) as box:
-        job, wanted = LogJob(box), Wanted(tasks=("worker-0",))
+        job, wanted = LogJob(box), LogSelection(tasks=("worker-0",))
         found = await job.create(1)
         await job.create_pod(0)
         await told(followed, "watch pods")
@@ -246,5 +246,5 @@ async def test_a_missing_permission_is_reported_and_is_no_log_that_is_gone(
         await told(followed, "list pods", "get pods/log")
         await told(read, "list pods", "get pods/log")
         await job.set_status(**failed("worker-0", 7))
-        found = Found(found.resource, await box.client.send(requests.get(found.path)))
+        found = StoredTFJob(found.resource, await box.client.send(requests.get(found.path)))
         await told(followed, "list pods", "get pods/log")

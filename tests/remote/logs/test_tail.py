@@ -12,12 +12,12 @@ from aiohttp import web
 from tests.remote.logs.test_follow import PACE, Seen
 from tfyard.kube import Access, Client, ClusterEntry
 from tfyard.kube.sync import SyncClient
-from tfyard.logs.lines import Lines, Start, Wanted
+from tfyard.logs.lines import Lines, LogSelection, Start
 from tfyard.logs.splitting import Splitter
 from tfyard.logs.terminal_text import LONGEST_LINE
 from tfyard.remote.logs.pod_starts import LogRequest
 from tfyard.remote.logs.stored_logs import read_log, since_restart
-from tfyard.remote.logs.tail import Tail, World
+from tfyard.remote.logs.tail import JobPods, Tail
 from tfyard.views.pods import (
     ContainerStateRunning,
     ContainerStateTerminated,
@@ -73,11 +73,11 @@ class Script:
             await runner.cleanup()
 
 
-async def tail(script: Script, wanted: Wanted) -> Seen:
+async def tail(script: Script, wanted: LogSelection) -> Seen:
     """Until the script has one answer left, which is that of a program that is over."""
     seen = Seen()
     async with script.client() as client:
-        world = World(client, "test", seen.show, PACE)
+        world = JobPods(client, "test", seen.show, PACE)
         world.note(pod())
         reading = asyncio.create_task(Tail(world, pod(), Start("worker-0"), wanted).follow())
         await asyncio.wait_for(script.is_done.wait(), 30)
@@ -90,7 +90,7 @@ async def tail(script: Script, wanted: Wanted) -> Seen:
 async def test_a_rotation_is_told_as_a_gap_and_read_on_after() -> None:
     rotated = line(9, "nine") + line(10, "ten")
     script = Script(line(1, "one") + line(2, "two"), rotated, rotated, rotated + b"2024-11-16T04:00:11Z end")
-    seen = await tail(script, Wanted(tasks=("worker-0",)))
+    seen = await tail(script, LogSelection(tasks=("worker-0",)))
     assert seen.lines == {"worker-0": [b"one", b"two", b"nine", b"ten", b"end"]}
     assert [text for _, _, text in seen.of("gap")] == [
         "lines between 04:00:02.000 and 04:00:09.000 may be missing: the log was rotated"
@@ -106,7 +106,7 @@ async def test_a_rotation_is_told_as_a_gap_and_read_on_after() -> None:
 async def test_a_log_that_ends_early_is_asked_for_again_and_only_its_tail_once() -> None:
     log = [line(1, str(n)) for n in range(4)] + [line(2, "five"), line(3, "six")]
     script = Script(b"".join(log[2:5]) + b"2024-11-16T04:00:03.0000", b"".join(log))
-    seen = await tail(script, Wanted(tasks=("worker-0",), tail=3))
+    seen = await tail(script, LogSelection(tasks=("worker-0",), tail=3))
     assert seen.lines == {"worker-0": [b"2", b"3", b"five", b"six"]}
     assert not seen.said
     assert [asked.get("tailLines", "") for asked in script.asked] == ["3", ""]
@@ -114,7 +114,7 @@ async def test_a_log_that_ends_early_is_asked_for_again_and_only_its_tail_once()
 
 async def test_what_a_kubelet_says_instead_of_a_line_is_told() -> None:
     broken = line(1, "one") + b"unable to retrieve container logs for containerd://x"
-    seen = await tail(Script(line(1, "one"), broken), Wanted(tasks=("worker-0",)))
+    seen = await tail(Script(line(1, "one"), broken), LogSelection(tasks=("worker-0",)))
     assert seen.lines == {"worker-0": [b"one"]}
     assert seen.of("kubelet")[0][2].startswith("unable to retrieve")
 
@@ -135,7 +135,7 @@ def test_since_restart_is_since_the_last_task_that_was_started_again() -> None:
         ObjectMeta(name="first-worker-1", creation_timestamp=NOW, uid="2"),
         status=PodStatusDetails(container_statuses=(program,)),
     )
-    wanted = Wanted(tasks=("worker-0", "worker-1"), since_restart=True)
+    wanted = LogSelection(tasks=("worker-0", "worker-1"), since_restart=True)
     assert since_restart(wanted, [pod(), restarted]).since == again
     assert since_restart(wanted, [pod()]).since is None
 
@@ -179,9 +179,11 @@ async def test_a_pod_that_is_gone_ends_even_if_a_late_list_still_tells_of_it() -
         async with Client(
             Access(ClusterEntry(server=f"http://127.0.0.1:{runner.addresses[0][1]}"))
         ) as client:
-            world = World(client, "test", seen.show, PACE)
+            world = JobPods(client, "test", seen.show, PACE)
             world.note(pod(is_over=True))
-            reading = Tail(world, pod(is_over=True), Start("worker-0"), Wanted(tasks=("worker-0",))).follow()
+            reading = Tail(
+                world, pod(is_over=True), Start("worker-0"), LogSelection(tasks=("worker-0",))
+            ).follow()
             await asyncio.wait_for(reading, 30)
     finally:
         await runner.cleanup()

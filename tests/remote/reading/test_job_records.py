@@ -22,7 +22,7 @@ from tfyard.overview.job_record import LARGEST, CodeState, Origin
 from tfyard.remote.acting import actions
 from tfyard.remote.acting.reruns import RerunChanges
 from tfyard.remote.reading import job_records
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting.submission import Submission, submit
 
 pytestmark = pytest.mark.cluster
@@ -46,7 +46,7 @@ def code(tmp_path: Path) -> Path:
     return folder
 
 
-def submitted(yard: Yard, folder: Path, user: str = "", **options: Any) -> tuple[Found, list[str]]:
+def submitted(yard: Yard, folder: Path, user: str = "", **options: Any) -> tuple[StoredTFJob, list[str]]:
     said: list[str] = []
     with yard.as_user(user) if user else yard.client as client:
         given = Submission(target=str(folder / "job.yaml"), namespace=yard.namespace, force=True, **options)
@@ -164,7 +164,7 @@ def test_a_rerun_has_the_code_of_the_first_job_and_its_own_parameters(yard: Yard
     file.write_text(kubeconfig.dump(path))
     words = ("-n", yard.namespace, "--kubeconfig", file)
     assert tfyard("rerun", "mnist", "--env", "EPOCHS=9", "-y", *words).code == 0
-    record = job_records.read(yard.client, Found(made.resource, yard.client.send(
+    record = job_records.read(yard.client, StoredTFJob(made.resource, yard.client.send(
         requests.get(made.resource.path(yard.namespace, "mnist-2")))))  # fmt: skip
     assert record.origin.parameters["EPOCHS"] == "9"
     assert record.origin.code.changed == ("M train.py",)
@@ -203,7 +203,7 @@ def test_an_exact_rerun_has_the_images_that_kubelets_ran(yard: Yard) -> None:
     assert {role.name: role.digest for role in record.roles} == {"Worker": DIGEST, "Chief": "x"}
 
 
-def exact_notes(yard: Yard, found: Found) -> str:
+def exact_notes(yard: Yard, found: StoredTFJob) -> str:
     return "\n".join(actions.rerun(yard.client, found, RerunChanges(), is_exact=True).notes)
 
 

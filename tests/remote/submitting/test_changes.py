@@ -10,6 +10,7 @@ from tfyard.errors import TfyardError
 from tfyard.kube import Unprocessable, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import changes
 from tfyard.remote.submitting.changes import Change
 from tfyard.testing import ControlPlane, builders
@@ -71,7 +72,7 @@ def test_the_other_objects_of_a_file_are_compared_too(yard: Yard) -> None:
 
 def test_what_cannot_change_while_the_job_runs_is_marked(yard: Yard) -> None:
     apply(yard, file(yard))
-    yard.status(changes.Found(TFJOBS, file(yard)), phase="Running", cluster={"dialect": "tf2"})
+    yard.status(StoredTFJob(TFJOBS, file(yard)), phase="Running", cluster={"dialect": "tf2"})
     wanted = file(yard, dialect="tf1", runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"})
     other = {"spec": {"containers": [{"name": "tensorflow", "image": "example/mnist:2"}]}}
     wanted["spec"]["tfReplicaSpecs"]["Worker"]["template"] = other
@@ -88,7 +89,7 @@ def test_a_change_does_not_reach_a_job_that_has_finished(yard: Yard) -> None:
     apply(yard, file(yard))
     at = {"lastUpdateTime": "2024-11-16T03:00:00Z", "lastTransitionTime": "2024-11-16T03:00:00Z"}
     done = {"type": "Succeeded", "status": "True", "reason": "TFJobSucceeded", "message": "", **at}
-    yard.status(changes.Found(TFJOBS, file(yard)), phase="Succeeded", conditions=[done])
+    yard.status(StoredTFJob(TFJOBS, file(yard)), phase="Succeeded", conditions=[done])
     (mark,) = one(yard, file(yard, replicas=3)).marks
     assert mark.startswith("mnist has finished, so this has no effect; `tfyard rerun mnist`")
     assert one(yard, file(yard)).marks == ()

@@ -24,7 +24,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
 from tfyard.model.sweep import Choice, Objective, SweepSpec
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import code_claim, code_lookup, code_store
 from tfyard.remote.submitting.code_store import Plan
 from tfyard.remote.sweeps import store
@@ -60,10 +60,10 @@ async def submitted(node: CodeNode, plan: Plan, access: Access | None = None) ->
     return said
 
 
-async def created(node: CodeNode, job: Job) -> Found:
+async def created(node: CodeNode, job: Job) -> StoredTFJob:
     """The TFJob, which no operator runs here."""
     manifest = tfjob(job, RenderOptions())[-1].manifest
-    return Found(TFJOBS, await node.client.send(requests.create(TFJOBS.path(node.namespace), manifest)))
+    return StoredTFJob(TFJOBS, await node.client.send(requests.create(TFJOBS.path(node.namespace), manifest)))
 
 
 def claim(name: str) -> Manifest:
@@ -123,7 +123,7 @@ def sweep_of(job: Job) -> Manifest:
     return store.manifest(begun(spec, datetime.now(UTC)), job.namespace, text, {})
 
 
-async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str, bytes]) -> None:
+async def check_fetched(node: CodeNode, found: StoredTFJob, to: Path, files: dict[str, bytes]) -> None:
     env = {"KUBECONFIG": str(node.plane.write_kubeconfig(node.access, node.namespace))}
     await code_store.fetch(node.access, found, to, Silent())
     assert {name: (to / name).read_bytes() for name in files} == files
@@ -179,7 +179,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         assert [each.path for each in await listed(node, found)] == [*sorted(files)]
 
 
-async def listed(node: CodeNode, found: Found) -> list[code_lookup.ListedFile]:
+async def listed(node: CodeNode, found: StoredTFJob) -> list[code_lookup.ListedFile]:
     from tfyard.remote.submitting import code_transfer
 
     return await code_transfer.listed(node.access, found, code_lookup.location(found), print)

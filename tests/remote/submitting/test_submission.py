@@ -21,7 +21,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.kube.times import micro_time
 from tfyard.remote.acting import actions
 from tfyard.remote.reading import jobs
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import changes
 from tfyard.remote.submitting.changes import Change
 from tfyard.remote.submitting.submission import CannotSubmit, Submission, pack, prepare, submit
@@ -198,7 +198,7 @@ def test_fields_of_others_are_not_taken_over_unless_that_is_asked_for(place: Pla
 
 
 def test_what_scale_and_stop_changed_is_tfyards_own_and_submit_says_what_becomes_of_it(place: Place) -> None:
-    def change(intend: Callable[[SyncClient, Found], actions.ClusterIntent]) -> None:
+    def change(intend: Callable[[SyncClient, StoredTFJob], actions.ClusterIntent]) -> None:
         found = jobs.find(place.client, place.namespace, "mnist")
         actions.perform(place.client, intend(place.client, found))
 

@@ -26,7 +26,7 @@ from tfyard.remote.acting import reruns
 from tfyard.remote.acting.job_objects import Belongings, counted, queue_of
 from tfyard.remote.logs import pod_starts
 from tfyard.remote.reading import job_records, jobs
-from tfyard.remote.reading.jobs import Found, Scope
+from tfyard.remote.reading.jobs import Scope, StoredTFJob
 from tfyard.views.pods import PodView
 from tfyard.views.program import waits_for
 
@@ -41,7 +41,7 @@ class ClusterIntent(Struct, frozen=True, kw_only=True):
     """An action that is about to be performed."""
 
     verb: str
-    tfjob: Found
+    tfjob: StoredTFJob
     goes: tuple[str, ...] = ()
     stays: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def perform(client: SyncClient, intent: ClusterIntent, say: Say = lambda _text: 
         job_records.carry_over(client, intent.tfjob, intent.made, say)
 
 
-def _of_another(tfjob: Found, problem: Refused) -> TfyardError:
+def _of_another(tfjob: StoredTFJob, problem: Refused) -> TfyardError:
     """A clearer error than the server's, if the job was deleted or replaced since it was read."""
     is_other = isinstance(problem, NotFound) or "uid" in problem.status.message.lower()
     return (
@@ -87,7 +87,7 @@ def _of_another(tfjob: Found, problem: Refused) -> TfyardError:
 # --- stop and resume
 
 
-def stop(client: SyncClient, tfjob: Found, *, keeps_pods: bool = False) -> ClusterIntent:
+def stop(client: SyncClient, tfjob: StoredTFJob, *, keeps_pods: bool = False) -> ClusterIntent:
     """Suspends a job: its pods go, the job stays and can be resumed. A job that Kueue has admitted is stopped by
     Kueue, which would resume it otherwise. `keeps_pods`: they end and stay, with their logs."""
     _require_unfinished(tfjob, "stop")
@@ -116,7 +116,7 @@ def stop(client: SyncClient, tfjob: Found, *, keeps_pods: bool = False) -> Clust
     return _checked(client, intent)
 
 
-def resume(client: SyncClient, tfjob: Found) -> ClusterIntent:
+def resume(client: SyncClient, tfjob: StoredTFJob) -> ClusterIntent:
     _require_unfinished(tfjob, "resume")
     queue, suspended = queue_of(client, tfjob), edits.is_suspended(tfjob.manifest)
     notes: tuple[str, ...]
@@ -136,7 +136,7 @@ def resume(client: SyncClient, tfjob: Found) -> ClusterIntent:
 # --- delete
 
 
-def delete(client: SyncClient, tfjob: Found) -> ClusterIntent:
+def delete(client: SyncClient, tfjob: StoredTFJob) -> ClusterIntent:
     """The job goes with all that belongs to it. Claims stay, unless the job is their owner."""
     has = Belongings(client, tfjob)
     pods, owned = has.pods(), has.owned_claims()
@@ -159,7 +159,7 @@ def delete(client: SyncClient, tfjob: Found) -> ClusterIntent:
 # --- restart
 
 
-def restart(client: SyncClient, tfjob: Found, words: Sequence[str]) -> ClusterIntent:
+def restart(client: SyncClient, tfjob: StoredTFJob, words: Sequence[str]) -> ClusterIntent:
     """The pods of these tasks are deleted; the operator replaces them, which costs no retry."""
     _require_unfinished(tfjob, "restart")
     if edits.is_suspended(tfjob.manifest):
@@ -188,7 +188,7 @@ def restart(client: SyncClient, tfjob: Found, words: Sequence[str]) -> ClusterIn
 # --- scale and rerun
 
 
-def scale(client: SyncClient, tfjob: Found, counts: Mapping[str, int]) -> ClusterIntent:
+def scale(client: SyncClient, tfjob: StoredTFJob, counts: Mapping[str, int]) -> ClusterIntent:
     """`counts`: role, such as Worker -> its new number of tasks."""
     _require_unfinished(tfjob, "scale")
     known = _require_roles(tfjob, counts)
@@ -218,7 +218,7 @@ def scale(client: SyncClient, tfjob: Found, counts: Mapping[str, int]) -> Cluste
     return _checked(client, intent)
 
 
-def _scaling_notes(tfjob: Found) -> tuple[str, ...]:
+def _scaling_notes(tfjob: StoredTFJob) -> tuple[str, ...]:
     spec, cluster = tfjob.manifest["spec"], tfjob.summary.status.cluster
     notes = []
     if not spec.get("enableDynamicWorker"):
@@ -232,7 +232,7 @@ def _scaling_notes(tfjob: Found) -> tuple[str, ...]:
 
 
 def rerun(
-    client: SyncClient, tfjob: Found, changes: reruns.RerunChanges, *, is_exact: bool = False
+    client: SyncClient, tfjob: StoredTFJob, changes: reruns.RerunChanges, *, is_exact: bool = False
 ) -> ClusterIntent:
     """A new job of the same spec. The old one stays as it is. `is_exact`: with the code and images that it ran."""
     _require_roles(tfjob, changes.counts)
@@ -276,7 +276,7 @@ def _checked(client: SyncClient, intent: ClusterIntent) -> ClusterIntent:
     return intent
 
 
-def _require_unfinished(tfjob: Found, verb: str) -> None:
+def _require_unfinished(tfjob: StoredTFJob, verb: str) -> None:
     name, status = tfjob.name, tfjob.summary.status
     if tfjob.manifest["metadata"].get("deletionTimestamp"):
         raise NotPossible(f"{name} is being deleted")
@@ -285,7 +285,7 @@ def _require_unfinished(tfjob: Found, verb: str) -> None:
         raise NotPossible(f"{name} has finished ({_state(tfjob)}), so there is nothing to {verb}; {again}")
 
 
-def _require_roles(tfjob: Found, counts: Iterable[str]) -> dict[str, edits.StoredRole]:
+def _require_roles(tfjob: StoredTFJob, counts: Iterable[str]) -> dict[str, edits.StoredRole]:
     known = edits.roles(tfjob.manifest)
     for name in counts:
         if name not in known:
@@ -294,26 +294,26 @@ def _require_roles(tfjob: Found, counts: Iterable[str]) -> dict[str, edits.Store
     return known
 
 
-def _state(tfjob: Found) -> str:
+def _state(tfjob: StoredTFJob) -> str:
     return state(tfjob.summary)
 
 
 # --- requests
 
 
-def _patch(tfjob: Found, changes: list[Edit]) -> Request:
+def _patch(tfjob: StoredTFJob, changes: list[Edit]) -> Request:
     """The patch has the uid of the job, which the server compares: a new job of the same name is refused."""
     own = Edit(("metadata", "uid"), tfjob.uid)
     return requests.patch(tfjob.path, edits.patch([own, *changes]), Patch.JSON, WRITER)
 
 
-def _keeping_pods(tfjob: Found) -> Request:
+def _keeping_pods(tfjob: StoredTFJob) -> Request:
     """Sent before the job is suspended, because the operator acts at once."""
     marked = {"metadata": {"uid": tfjob.uid, "annotations": {KEEPS_PODS: "true"}}}
     return requests.patch(tfjob.path, marked, query=WRITER)
 
 
-def _pod_deletion(tfjob: Found, pod: PodView) -> Request:
+def _pod_deletion(tfjob: StoredTFJob, pod: PodView) -> Request:
     return requests.delete(requests.PODS.path(tfjob.namespace, pod.name), uid=pod.metadata.uid)
 
 
@@ -382,10 +382,10 @@ def _unstarted(client: SyncClient, intent: ClusterIntent) -> str:
     return ""
 
 
-def _now(client: SyncClient, tfjob: Found) -> Found | None:
+def _now(client: SyncClient, tfjob: StoredTFJob) -> StoredTFJob | None:
     """The job as it is now; None: it is gone, even if there is a new one of its name."""
     try:
-        now = Found(tfjob.resource, client.send(requests.get(tfjob.path)))
+        now = StoredTFJob(tfjob.resource, client.send(requests.get(tfjob.path)))
     except NotFound:
         return None
     return now if now.uid == tfjob.uid else None

@@ -12,7 +12,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import DEFAULT_GRACE, Job
 from tfyard.model.names import QUEUE_NAME
 from tfyard.remote.reading import views
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.views.pods import PodView
 
 JOB_UID = "kueue.x-k8s.io/job-uid"
@@ -21,7 +21,7 @@ MOST_NAMES = 4
 
 
 class Belongings:
-    def __init__(self, client: SyncClient, tfjob: Found) -> None:
+    def __init__(self, client: SyncClient, tfjob: StoredTFJob) -> None:
         self._client, self._tfjob = client, tfjob
         self.unseen: tuple[str, ...] = ()
         """Notes about what the user may not list, once it was asked for. Actions may be allowed all the same."""
@@ -124,7 +124,7 @@ class KueueQueue(Struct, frozen=True):
         return (f"it has the queue {self.name}: if Kueue manages TFJobs here, Kueue may change this again",)
 
 
-def queue_of(client: SyncClient, tfjob: Found) -> KueueQueue:
+def queue_of(client: SyncClient, tfjob: StoredTFJob) -> KueueQueue:
     name = str((tfjob.manifest["metadata"].get("labels") or {}).get(QUEUE_NAME) or "")
     if not name:
         return KueueQueue()

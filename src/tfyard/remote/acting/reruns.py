@@ -18,7 +18,7 @@ from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.names import MLFLOW_RUN, PACKAGES_VOLUME, RERUN_OF, SWEEP, TRIAL, VALUES
 from tfyard.overview.job_record import CodeState
 from tfyard.remote.reading import job_records, jobs, views
-from tfyard.remote.reading.jobs import Found, Scope
+from tfyard.remote.reading.jobs import Scope, StoredTFJob
 from tfyard.remote.submitting import code_lookup
 from tfyard.remote.submitting.code_lookup import CodeLocation
 
@@ -92,7 +92,7 @@ def first_name(manifest: Manifest) -> str:
     return str((metadata.get("annotations") or {}).get(RERUN_OF) or metadata["name"])
 
 
-def previous(client: SyncClient, tfjob: Found) -> str:
+def previous(client: SyncClient, tfjob: StoredTFJob) -> str:
     """Name of the newest job before this one, of those that were made from the same first one; empty: none."""
     first, created = first_name(tfjob.manifest), tfjob.summary.created
     related = [
@@ -107,7 +107,9 @@ def previous(client: SyncClient, tfjob: Found) -> str:
 # --- exactly
 
 
-def exact(client: SyncClient, tfjob: Found, changes: RerunChanges) -> tuple[RerunChanges, tuple[str, ...]]:
+def exact(
+    client: SyncClient, tfjob: StoredTFJob, changes: RerunChanges
+) -> tuple[RerunChanges, tuple[str, ...]]:
     """The changes with the recorded commit and images; and notes on the code, and on what may not be the same."""
     job, where = formats.check(tfjob.manifest).job, code_lookup.location(tfjob)
     _require(client, tfjob, where)
@@ -120,7 +122,7 @@ def exact(client: SyncClient, tfjob: Found, changes: RerunChanges) -> tuple[Reru
     return replace(changes, digests=digests, commit=commit), tuple(filter(None, notes))
 
 
-def _require(client: SyncClient, tfjob: Found, where: CodeLocation) -> None:
+def _require(client: SyncClient, tfjob: StoredTFJob, where: CodeLocation) -> None:
     if where.kind != "config-map":
         return
     try:

@@ -17,7 +17,7 @@ from tfyard.remote.copying.container_files import ContainerAddress, ContainerFil
 from tfyard.remote.helper_pods import helper_pod
 from tfyard.remote.helper_pods.helper_pod import DEFAULT_IMAGE, HelperPod, Mount
 from tfyard.remote.reading import tasks
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.views.objects import Claim
 from tfyard.views.pods import PodDetails
 
@@ -46,13 +46,13 @@ DEFAULT_OPTIONS = CopyOptions()
 
 
 class JobPath(Struct, frozen=True, kw_only=True):
-    tfjob: Found
+    tfjob: StoredTFJob
     path: str
     options: CopyOptions = DEFAULT_OPTIONS
     writes: bool = False
 
 
-def job_of(tfjob: Found) -> Job:
+def job_of(tfjob: StoredTFJob) -> Job:
     job = formats.check(tfjob.manifest).job
     if job is None or not job.roles:
         raise Usage(f"{tfjob.name} cannot be read: `tfyard describe {tfjob.name}` says why")
@@ -97,7 +97,7 @@ def claims(template: Manifest, path: str, *, read_only: bool) -> tuple[Mount, ..
     return tuple(Mount(each.claim, each.at, each.sub_path, read_only) for each in mounted if each.claim)
 
 
-async def _pods(client: Client, tfjob: Found) -> dict[str, PodDetails]:
+async def _pods(client: Client, tfjob: StoredTFJob) -> dict[str, PodDetails]:
     """Pods of the job by task."""
     path, of = requests.PODS.path(tfjob.namespace), requests.selecting(labels={JOB_NAME: tfjob.name})
     items = (await list_all(client, _PODS, path, of)).items
@@ -114,12 +114,14 @@ def _in_task(job: Job, wanted: JobPath, pods: dict[str, PodDetails]) -> Containe
     return ContainerAddress(container.namespace, container.pod, container.container)
 
 
-async def node_of(client: Client, tfjob: Found, needed: tuple[Mount, ...]) -> str:
+async def node_of(client: Client, tfjob: StoredTFJob, needed: tuple[Mount, ...]) -> str:
     """Node on which a helper pod must run; empty: any."""
     return await _node(client, tfjob, needed, await _pods(client, tfjob))
 
 
-async def _node(client: Client, tfjob: Found, needed: tuple[Mount, ...], pods: dict[str, PodDetails]) -> str:
+async def _node(
+    client: Client, tfjob: StoredTFJob, needed: tuple[Mount, ...], pods: dict[str, PodDetails]
+) -> str:
     """Node of a claim that only one node can use at a time; empty: any."""
     for name in dict.fromkeys(mount.claim for mount in needed):
         users = [
@@ -130,7 +132,7 @@ async def _node(client: Client, tfjob: Found, needed: tuple[Mount, ...], pods: d
     return ""
 
 
-async def _is_shared(client: Client, tfjob: Found, name: str) -> bool:
+async def _is_shared(client: Client, tfjob: StoredTFJob, name: str) -> bool:
     """Whether several nodes can use the claim; False if it may not be read."""
     try:
         claim = await client.send(requests.get(requests.CLAIMS.path(tfjob.namespace, name)), _CLAIM)

@@ -43,7 +43,7 @@ from tfyard.remote.copying.container_files import (
 )
 from tfyard.remote.copying.job_paths import DEFAULT_OPTIONS, OTHER_USER, CopyOptions, JobPath, job_of, opened
 from tfyard.remote.copying.tar_stream import CHUNK, Archive, Broken, TarMember, pack
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 
 ATTEMPTS = 5
 """Attempts in a row without one more file."""
@@ -60,7 +60,7 @@ __all__ = ["Copied", "CopyError", "CopyOptions", "CopyProgress", "Silent", "fetc
 
 async def fetch(
     client: Client,
-    tfjob: Found,
+    tfjob: StoredTFJob,
     path: str,
     to: Path,
     progress: CopyProgress = SILENT,
@@ -75,7 +75,7 @@ async def fetch(
 
 async def send(
     client: Client,
-    tfjob: Found,
+    tfjob: StoredTFJob,
     source: Path,
     path: str,
     progress: CopyProgress = SILENT,
@@ -89,7 +89,7 @@ async def send(
 
 
 async def fetch_outputs(
-    client: Client, tfjob: Found, to: Path, progress: CopyProgress, options: CopyOptions
+    client: Client, tfjob: StoredTFJob, to: Path, progress: CopyProgress, options: CopyOptions
 ) -> list[Copied]:
     """Fetches what tasks wrote to claims: one path becomes the folder `to`, several become folders in it."""
     job = job_of(tfjob)

@@ -1,36 +1,29 @@
 """Jupyter for a job of a cluster: the one beside it, or one in a short-lived pod with the job's claims."""
 
-from tfyard.kube import Client, Kind, list_all, requests
+from tfyard.kube import Client
 from tfyard.model import Job
 from tfyard.overview import mounts
 from tfyard.remote.copying import job_paths
+from tfyard.remote.helper_pods import pod_follow
 from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
 from tfyard.remote.helper_pods.pod_follow import PodChoice
-from tfyard.remote.reading.jobs import Found
-from tfyard.remote.reading.tasks import is_running
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.render import RenderOptions, notebook, scripts
 from tfyard.render.tfjob import hosts
-from tfyard.views.pods import PodView
 
 DEADLINE = 8 * 3600
 """Seconds until the pod of a killed client ends; other clients delete theirs."""
 MEMORY = "4Gi"
 
-_PODS = Kind(PodView)
 
-
-async def beside(client: Client, tfjob: Found) -> PodChoice | None:
+async def beside(client: Client, tfjob: StoredTFJob) -> PodChoice | None:
     """Jupyter that `tfyard notebook render` made for the job, if it runs."""
     labels = {"tensorflow": "jupyter", "app.kubernetes.io/instance": f"{tfjob.name}-jupyter"}
-    path = requests.PODS.path(tfjob.namespace)
-    pods = (await list_all(client, _PODS, path, requests.selecting(labels=labels))).items
-    if not any(map(is_running, pods)):
-        return None
-    return PodChoice(f"Jupyter for {tfjob.name}", tfjob.namespace, labels, is_running)
+    return await pod_follow.beside(client, tfjob, f"Jupyter for {tfjob.name}", labels)
 
 
 async def helper(
-    client: Client, tfjob: Found, image: str, password: str, user: int | None = None
+    client: Client, tfjob: StoredTFJob, image: str, password: str, user: int | None = None
 ) -> HelperPod:
     """Pod with every claim of the job where its tasks have it. Only the hash of the password is in the pod."""
     job = job_paths.job_of(tfjob)

@@ -17,6 +17,7 @@ from tfyard.kube import (
     Snapshot,
     Transient,
     Unauthorized,
+    list_all,
     pod_streams,
     requests,
     watch,
@@ -25,7 +26,7 @@ from tfyard.kube.pod_streams import PodConnection
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.rows import VIEWS, of_view
 from tfyard.remote.reading.tasks import is_running
 from tfyard.views.pods import PodView
@@ -48,11 +49,18 @@ class PodChoice(Struct, frozen=True):
     fits: Callable[[PodView], bool]
 
 
-def of_task(tfjob: Found, task: str) -> PodChoice:
+def of_task(tfjob: StoredTFJob, task: str) -> PodChoice:
     def fits(pod: PodView) -> bool:
         return pod.task == task and pod.is_of(tfjob.uid)
 
     return PodChoice(task, tfjob.namespace, {JOB_NAME: tfjob.name}, fits)
+
+
+async def beside(client: Client, tfjob: StoredTFJob, name: str, labels: dict[str, str]) -> PodChoice | None:
+    """Pods with these labels that serve the job, if one of them runs."""
+    path, of = requests.PODS.path(tfjob.namespace), requests.selecting(labels=labels)
+    pods = (await list_all(client, _PODS, path, of)).items
+    return PodChoice(name, tfjob.namespace, labels, is_running) if any(map(is_running, pods)) else None
 
 
 class PodFollow:
@@ -142,7 +150,7 @@ class PodReach:
                 await asyncio.sleep(RETRY)
 
 
-async def until_ended(client: Client, tfjob: Found) -> WaitResult:
+async def until_ended(client: Client, tfjob: StoredTFJob) -> WaitResult:
     """Verdict about the job, once it has ended."""
     path, uid = tfjob.resource.path(tfjob.namespace), tfjob.manifest["metadata"]["uid"]
     async for event in watch(client, VIEWS, path, requests.selecting(fields={"metadata.name": tfjob.name})):

@@ -7,23 +7,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import TfyardError
-from tfyard.kube import Client, Kind, list_all, requests
+from tfyard.kube import Client
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.overview import mounts
 from tfyard.planner.tensorboard import command
 from tfyard.remote.copying.job_paths import claims, job_of
+from tfyard.remote.helper_pods import pod_follow
 from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
 from tfyard.remote.helper_pods.pod_follow import PodChoice
-from tfyard.remote.reading.jobs import Found
-from tfyard.remote.reading.tasks import is_running
-from tfyard.views.pods import PodView
+from tfyard.remote.reading.jobs import StoredTFJob
 
 DEADLINE = 8 * 3600
 """Seconds until the pod of a killed client ends; other clients delete theirs."""
 MEMORY = "2Gi"
 BESIDE = {"app.kubernetes.io/name": "tensorboard"}
-
-_PODS = Kind(PodView)
 
 
 class NoSummaries(TfyardError):
@@ -33,7 +30,7 @@ class NoSummaries(TfyardError):
 class Summaries(Struct, frozen=True, kw_only=True):
     """Summaries of one job: a folder in a helper pod, and what must be mounted for it."""
 
-    tfjob: Found
+    tfjob: StoredTFJob
     name: str
     folder: str
     mounts: tuple[Mount, ...]
@@ -43,17 +40,13 @@ class Summaries(Struct, frozen=True, kw_only=True):
     """Node of a claim that only one node can use."""
 
 
-async def beside(client: Client, tfjob: Found) -> PodChoice | None:
+async def beside(client: Client, tfjob: StoredTFJob) -> PodChoice | None:
     """TensorBoard that the operator or a rendered manifest keeps for the job, if it runs."""
     labels = {**BESIDE, "app.kubernetes.io/instance": tfjob.name}
-    path = requests.PODS.path(tfjob.namespace)
-    pods = (await list_all(client, _PODS, path, requests.selecting(labels=labels))).items
-    if not any(map(is_running, pods)):
-        return None
-    return PodChoice(f"TensorBoard of {tfjob.name}", tfjob.namespace, labels, is_running)
+    return await pod_follow.beside(client, tfjob, f"TensorBoard of {tfjob.name}", labels)
 
 
-def summaries(tfjob: Found, log_dir: str = "") -> Summaries:
+def summaries(tfjob: StoredTFJob, log_dir: str = "") -> Summaries:
     """`log_dir`: as a task sees it; default: what the job says, else all that its tasks write to a claim."""
     job = job_of(tfjob)
     board = job.tensorboard

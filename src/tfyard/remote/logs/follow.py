@@ -26,7 +26,7 @@ from tfyard.kube import (
     watch,
 )
 from tfyard.logs import remarks
-from tfyard.logs.lines import LogEvent, Said, Start, Wanted
+from tfyard.logs.lines import LogEvent, LogSelection, Remark, Start
 from tfyard.model import Ending, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
@@ -36,8 +36,8 @@ from tfyard.overview.wording import duration
 from tfyard.remote.logs import pod_starts
 from tfyard.remote.logs.pod_starts import start_of
 from tfyard.remote.logs.stored_logs import fate, since_restart
-from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.logs.tail import DEFAULT_PACE, JobPods, Tail, TailPace
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.refusals import VIEW, explained
 from tfyard.remote.reading.rows import VIEWS, of_view
 from tfyard.views.pods import PodView
@@ -52,7 +52,7 @@ _PODS = Kind(PodView)
 
 
 async def follow(
-    access: Access, tfjob: Found, wanted: Wanted, pace: TailPace = DEFAULT_PACE
+    access: Access, tfjob: StoredTFJob, wanted: LogSelection, pace: TailPace = DEFAULT_PACE
 ) -> AsyncIterator[LogEvent | WaitResult | None]:
     """Events, None every tenth of a second, so that output can be flushed, and at last the verdict."""
     async with Client(access) as client:
@@ -66,9 +66,9 @@ async def follow(
 
 
 class Following:
-    def __init__(self, client: Client, tfjob: Found, wanted: Wanted, pace: TailPace) -> None:
+    def __init__(self, client: Client, tfjob: StoredTFJob, wanted: LogSelection, pace: TailPace) -> None:
         self._client, self._tfjob, self._wanted = client, tfjob, wanted
-        self._world = World(client, tfjob.namespace, self._show, pace)
+        self._world = JobPods(client, tfjob.namespace, self._show, pace)
         self._shown: list[LogEvent] = []
         self._job: JobSummary | None = tfjob.summary
         self._tails: dict[Start, asyncio.Task[None]] = {}
@@ -152,7 +152,7 @@ class Following:
     def _begin(self, pod: PodView, start: Start) -> None:
         earlier = [each for each in self._tails if each.task == start.task]
         tail = Tail(
-            self._world, pod, start, self._wanted if not earlier else Wanted(tasks=self._wanted.tasks)
+            self._world, pod, start, self._wanted if not earlier else LogSelection(tasks=self._wanted.tasks)
         )
         after = self._tails[max(earlier)] if earlier else None
         self._tails[start] = asyncio.create_task(self._read(tail, start, after))
@@ -193,7 +193,7 @@ class Following:
         if not why or (why != self._told and now - self._why_since >= self._world.pace.patience):
             self._told = why
             if why:
-                self._show(Said(kind="waiting", text=text))
+                self._show(Remark(kind="waiting", text=text))
 
     def _unstarted(self) -> dict[str, str]:
         begun = {start.task for start in self._tails if not start.container}
@@ -209,7 +209,9 @@ class Following:
         while open_ := [start for start, task in self._tails.items() if not task.done()]:
             if loop.time() > end and not any(self._world.is_over(start) for start in open_):
                 for start in open_:
-                    self._show(Said(kind="running", text="still runs after the end of the job", start=start))
+                    self._show(
+                        Remark(kind="running", text="still runs after the end of the job", start=start)
+                    )
                 return
             self._look()
             yield

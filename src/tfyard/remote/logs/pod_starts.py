@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tfyard.kube import Request, requests
 from tfyard.kube.times import timestamp
-from tfyard.logs.lines import Start, Wanted
+from tfyard.logs.lines import LogSelection, Start
 from tfyard.model import TENSORFLOW_CONTAINER, Ending
 from tfyard.model.names import ATTEMPT
 from tfyard.views.pods import ContainerStateTerminated, ContainerStatus, PodView
@@ -113,7 +113,7 @@ class LogRequest(Struct, frozen=True, kw_only=True):
         return requests.get(requests.PODS.path(namespace, self.pod, "log"), query)
 
 
-def first_request(pod: PodView, start: Start, wanted: Wanted) -> LogRequest:
+def first_request(pod: PodView, start: Start, wanted: LogSelection) -> LogRequest:
     since = timestamp(wanted.since) if wanted.since else ""
     previous = restarts(pod, start) > start.restart
     return LogRequest(

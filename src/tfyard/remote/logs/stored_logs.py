@@ -11,7 +11,7 @@ from tfyard import formats
 from tfyard.kube import NotFound, Refused, Transient
 from tfyard.kube.sync import BACKOFF, SyncClient
 from tfyard.logs import remarks
-from tfyard.logs.lines import LogEvent, Said, Start, Wanted
+from tfyard.logs.lines import LogEvent, LogSelection, Remark, Start
 from tfyard.logs.position import Gone, LogPosition
 from tfyard.logs.splitting import Splitter, new_lines
 from tfyard.model import Ending, Status
@@ -26,7 +26,7 @@ from tfyard.remote.logs.pod_starts import (
     start_of,
 )
 from tfyard.remote.reading import views
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.refusals import VIEW, explained
 from tfyard.views.pods import PodView
 from tfyard.views.program import waits_for
@@ -34,13 +34,13 @@ from tfyard.views.program import waits_for
 ATTEMPTS = 6
 
 
-def read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent]:
+def read(client: SyncClient, tfjob: StoredTFJob, wanted: LogSelection) -> Iterator[LogEvent]:
     """Raises Forbidden with the permission that is missing."""
     with explained(tfjob.namespace, VIEW):
         yield from _read(client, tfjob, wanted)
 
 
-def _read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent]:
+def _read(client: SyncClient, tfjob: StoredTFJob, wanted: LogSelection) -> Iterator[LogEvent]:
     pods = {pod.task: pod for pod in views.pods(client, tfjob)}
     wanted = since_restart(wanted, pods.values())
     remembered = tfjob.summary.status.endings
@@ -55,7 +55,9 @@ def _read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent
             yield from (remarks.of_sidecar(present(pod), *each) for each in failed_ends(pod))
 
 
-def _starts(pod: PodView | None, task: str, remembered: Sequence[Ending], wanted: Wanted) -> list[Start]:
+def _starts(
+    pod: PodView | None, task: str, remembered: Sequence[Ending], wanted: LogSelection
+) -> list[Start]:
     """Starts that are asked for, oldest first; without --attempt, the last one."""
     known = {start_of(each) for each in remembered if each.task == task}
     if pod:
@@ -66,7 +68,7 @@ def _starts(pod: PodView | None, task: str, remembered: Sequence[Ending], wanted
 
 
 def _one(
-    client: SyncClient, tfjob: Found, pod: PodView | None, start: Start, wanted: Wanted
+    client: SyncClient, tfjob: StoredTFJob, pod: PodView | None, start: Start, wanted: LogSelection
 ) -> Iterator[LogEvent]:
     ending = _ending(start, (*tfjob.summary.status.endings, *(endings(pod) if pod else ())))
     if pod is None or not _has_log(pod, start):
@@ -83,7 +85,9 @@ def _one(
         if problem.status.code != 400:
             raise
         yield (
-            remarks.stored(start, ending) if ending else Said(kind="waiting", text=str(problem), start=start)
+            remarks.stored(start, ending)
+            if ending
+            else Remark(kind="waiting", text=str(problem), start=start)
         )
     if wanted.all_attempts and ending:
         yield remarks.ended(start, ending)
@@ -124,23 +128,23 @@ def _has_log(pod: PodView, start: Start) -> bool:
     return is_same and now.restart - start.restart in (0, 1)
 
 
-def fate(tfjob: Found, status: Status, task: str) -> str:
+def fate(tfjob: StoredTFJob, status: Status, task: str) -> str:
     """What became of a task whose job has ended; empty: that is not known."""
     job = formats.check(tfjob.manifest).job
     return fates(job, status).get(task, "") if job else ""
 
 
-def _nothing(tfjob: Found, task: str, pod: PodView | None, wanted: Wanted) -> Said:
+def _nothing(tfjob: StoredTFJob, task: str, pod: PodView | None, wanted: LogSelection) -> Remark:
     if wanted.attempt is not None:
         text = f"nothing is known of attempt {wanted.attempt}"
-        return Said(kind="gap", text=text, start=Start(task))
+        return Remark(kind="gap", text=text, start=Start(task))
     if pod is None and (known := fate(tfjob, tfjob.summary.status, task)):
         return remarks.gone(Start(task), known)
     text = f"has not started: {waits_for(pod)}" if pod else "has no pod, and nothing is remembered of one"
-    return Said(kind="waiting", text=text, start=Start(task))
+    return Remark(kind="waiting", text=text, start=Start(task))
 
 
-def since_restart(wanted: Wanted, pods: Iterable[PodView]) -> Wanted:
+def since_restart(wanted: LogSelection, pods: Iterable[PodView]) -> LogSelection:
     """For --since restart, the logs since the last restart of a task."""
     if not wanted.since_restart:
         return wanted

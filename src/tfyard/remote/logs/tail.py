@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tfyard.kube import Client, Forbidden, KubeError, NotFound, Refused, Transient, Unauthorized, requests
 from tfyard.logs import remarks
-from tfyard.logs.lines import LogEvent, Said, Start, Wanted
+from tfyard.logs.lines import LogEvent, LogSelection, Remark, Start
 from tfyard.logs.position import Gone, LogPosition, stamp
 from tfyard.logs.splitting import Splitter, new_lines
 from tfyard.model import Ending
@@ -42,7 +42,7 @@ class TailPace(Struct, frozen=True):
 DEFAULT_PACE = TailPace()
 
 
-class World:
+class JobPods:
     """What all tails of a job share: its pods as they are, and how their programs ended."""
 
     def __init__(
@@ -93,14 +93,14 @@ class World:
     def report(self, start: Start, problem: KubeError | None) -> None:
         """Shows a problem once for all tails: when the first cannot be read, and when all can again."""
         if problem and not self._troubled:
-            self.show(Said(kind="connection", text=f"connection lost, trying again: {problem}"))
+            self.show(Remark(kind="connection", text=f"connection lost, trying again: {problem}"))
         elif problem is None and self._troubled == {start}:
-            self.show(Said(kind="connection", text="connected again"))
+            self.show(Remark(kind="connection", text="connected again"))
         (self._troubled.add if problem else self._troubled.discard)(start)
 
 
 class Tail:
-    def __init__(self, world: World, pod: PodView, start: Start, wanted: Wanted) -> None:
+    def __init__(self, world: JobPods, pod: PodView, start: Start, wanted: LogSelection) -> None:
         self._world, self._start, self._uid = world, start, pod.metadata.uid
         self._request = pod_starts.first_request(pod, start, wanted)
         self._position = LogPosition(is_cut=wanted.tail is not None)

@@ -10,7 +10,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview.job_view import ToldEvent
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.views.objects import LONG_AGO, EventView
 from tfyard.views.pods import PodView
 
@@ -40,7 +40,9 @@ class _Subjects(Struct, frozen=True, kw_only=True):
         return not about.uid or event.at is None or event.at >= self.since
 
 
-def events(client: SyncClient, tfjob: Found, job: Job | None, pods: Iterable[PodView]) -> list[ToldEvent]:
+def events(
+    client: SyncClient, tfjob: StoredTFJob, job: Job | None, pods: Iterable[PodView]
+) -> list[ToldEvent]:
     """Events of the job and of its pods, oldest first. `pods`: those that exist."""
     summary = tfjob.summary
     subjects = _Subjects(

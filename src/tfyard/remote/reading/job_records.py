@@ -20,14 +20,13 @@ from tfyard.model import Job, Manifest
 from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.names import CODE_VOLUME, JOB_NAME, PACKAGES_VOLUME, SWEEP
 from tfyard.overview import attempts, job_record
-from tfyard.overview.attempts import Attempt, gone, merged, remembered
+from tfyard.overview.attempts import Attempt
 from tfyard.overview.job_record import LARGEST, CodeState, JobRecord, Origin, Software
 from tfyard.overview.job_table import state
 from tfyard.overview.parameters import command, parameters
 from tfyard.planner.leaders import deciding_task, leading_role
-from tfyard.planner.results import fates
 from tfyard.remote.reading import jobs, usage, views
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.refusals import EDIT, granted
 from tfyard.views.pods import PodDetails
 
@@ -55,7 +54,7 @@ def origin_of(job: Job, code: CodeState) -> Origin:
     )
 
 
-def config_map(tfjob: Found, origin: Origin, diff: str) -> Manifest:
+def config_map(tfjob: StoredTFJob, origin: Origin, diff: str) -> Manifest:
     """The ConfigMap; a diff that is too large for it is left out, and the record says so."""
     text = _text(origin)
     if len(text.encode()) + len(diff.encode()) > LARGEST:
@@ -76,7 +75,7 @@ def config_map(tfjob: Found, origin: Origin, diff: str) -> Manifest:
     }
 
 
-def write(client: SyncClient, tfjob: Found, origin: Origin, diff: str, say: Say) -> None:
+def write(client: SyncClient, tfjob: StoredTFJob, origin: Origin, diff: str, say: Say) -> None:
     """Writes the record of a job that was just submitted or changed. That this fails costs the job nothing."""
     wanted = config_map(tfjob, origin, diff)
     try:
@@ -85,7 +84,7 @@ def write(client: SyncClient, tfjob: Found, origin: Origin, diff: str, say: Say)
         say(f"the job has no record of its code: {granted(problem, tfjob.namespace, EDIT)}")
 
 
-def _write(client: SyncClient, tfjob: Found, wanted: Manifest, say: Say) -> None:
+def _write(client: SyncClient, tfjob: StoredTFJob, wanted: Manifest, say: Say) -> None:
     creation = requests.create(requests.CONFIG_MAPS.path(tfjob.namespace), wanted)
     try:
         client.send(creation)
@@ -100,7 +99,7 @@ def _write(client: SyncClient, tfjob: Found, wanted: Manifest, say: Say) -> None
         client.send(creation)
 
 
-def _is_record(config_map: Manifest, tfjob: Found) -> bool:
+def _is_record(config_map: Manifest, tfjob: StoredTFJob) -> bool:
     """Whether it is the record of a job of this name, which may have been deleted since."""
     owners = config_map["metadata"].get("ownerReferences") or []
     kind = tfjob.manifest["kind"]
@@ -115,7 +114,7 @@ def _text(origin: Origin) -> str:
 # --- read
 
 
-def read(client: SyncClient, tfjob: Found) -> JobRecord:
+def read(client: SyncClient, tfjob: StoredTFJob) -> JobRecord:
     """The record without metrics; `problems` names what could not be read."""
     job, status = formats.check(tfjob.manifest).job, tfjob.summary.status
     origin, diff, problems = _origin(client, tfjob, job)
@@ -152,7 +151,7 @@ def read(client: SyncClient, tfjob: Found) -> JobRecord:
     )
 
 
-def carry_over(client: SyncClient, old: Found, name: str, say: Say) -> None:
+def carry_over(client: SyncClient, old: StoredTFJob, name: str, say: Say) -> None:
     """Writes the record of the job `name`, made from another one: the same code, and its own parameters."""
     origin, diff, _ = _origin(client, old, None)
     try:
@@ -164,7 +163,7 @@ def carry_over(client: SyncClient, old: Found, name: str, say: Say) -> None:
         write(client, new, origin_of(job, origin.code), diff, say)
 
 
-def submitter_of(client: SyncClient, tfjob: Found) -> str:
+def submitter_of(client: SyncClient, tfjob: StoredTFJob) -> str:
     """The submitter of the job, as the client has recorded it; empty: it is not known, or may not be read."""
     return _origin(client, tfjob, None)[0].submitter
 
@@ -181,7 +180,7 @@ def digests(job: Job | None, pods: Iterable[PodDetails]) -> dict[str, str]:
     return found
 
 
-def _origin(client: SyncClient, tfjob: Found, job: Job | None) -> tuple[Origin, str, list[str]]:
+def _origin(client: SyncClient, tfjob: StoredTFJob, job: Job | None) -> tuple[Origin, str, list[str]]:
     """The client's part with its diff; of a job without it, what its spec tells."""
     data, problem = _stored(client, tfjob)
     name = record_name(tfjob)
@@ -197,16 +196,16 @@ def _origin(client: SyncClient, tfjob: Found, job: Job | None) -> tuple[Origin, 
     return known, "", [problem]
 
 
-def record_name(tfjob: Found) -> str:
+def record_name(tfjob: StoredTFJob) -> str:
     """The name of the ConfigMap. All trials of a sweep have one: their code is the same."""
     return f"{_labels(tfjob).get(SWEEP) or tfjob.name}{SUFFIX}"
 
 
-def _labels(tfjob: Found) -> dict[str, str]:
+def _labels(tfjob: StoredTFJob) -> dict[str, str]:
     return tfjob.manifest["metadata"].get("labels") or {}
 
 
-def _stored(client: SyncClient, tfjob: Found) -> tuple[Manifest, str]:
+def _stored(client: SyncClient, tfjob: StoredTFJob) -> tuple[Manifest, str]:
     """The data of the ConfigMap; or why there is none."""
     name = record_name(tfjob)
     try:
@@ -222,12 +221,9 @@ def _stored(client: SyncClient, tfjob: Found) -> tuple[Manifest, str]:
     return stored.get("data") or {}, ""
 
 
-def _attempts(tfjob: Found, job: Job | None, pods: Sequence[PodDetails]) -> list[Attempt]:
+def _attempts(tfjob: StoredTFJob, job: Job | None, pods: Sequence[PodDetails]) -> list[Attempt]:
     status = tfjob.summary.status
-    told = fates(job, status) if job else {}
-    seen = [attempt for pod in pods for attempt in views.attempts_of(pod, told)]
-    others = gone(job, status, [*remembered(status), *seen]) if job else []
-    return merged(remembered(status), [*seen, *others], [task.name for task in job.tasks()] if job else [])
+    return views.all_attempts(job, status, views.attempts_of_pods(job, status, pods))
 
 
 def _deciding(job: Job | None, pods: Iterable[PodDetails]) -> PodDetails | None:
@@ -237,7 +233,7 @@ def _deciding(job: Job | None, pods: Iterable[PodDetails]) -> PodDetails | None:
 
 
 def _as_told(
-    client: SyncClient, tfjob: Found, job: Job | None, pod: PodDetails | None, origin: Origin
+    client: SyncClient, tfjob: StoredTFJob, job: Job | None, pod: PodDetails | None, origin: Origin
 ) -> Origin:
     """The client's part, with what tfyard's scripts write to the logs of init containers: the packages that the
     image has, and the commit that was cloned."""

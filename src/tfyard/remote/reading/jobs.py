@@ -44,7 +44,7 @@ class Scope(Struct, frozen=True):
         return {"labelSelector": self.selector} if self.selector else {}
 
 
-class Found(Struct, frozen=True):
+class StoredTFJob(Struct, frozen=True):
     resource: Resource
     manifest: Manifest
 
@@ -86,11 +86,11 @@ class LocatedJob(Struct, frozen=True):
         return _title(self.resource, self.job.name)
 
 
-def find(client: SyncClient, namespace: str, name: str) -> Found:
+def find(client: SyncClient, namespace: str, name: str) -> StoredTFJob:
     """The job of that name, or `NoSuchJob` with the name that was probably meant."""
     for resource in BOTH_TFJOBS:
         try:
-            return Found(resource, client.send(requests.get(resource.path(namespace, name))))
+            return StoredTFJob(resource, client.send(requests.get(resource.path(namespace, name))))
         except NotFound:
             continue
         except Forbidden:
@@ -110,10 +110,12 @@ def summaries(client: SyncClient, scope: Scope) -> list[LocatedJob]:
     return sorted(rows, key=lambda each: (each.job.namespace, each.job.name))
 
 
-def manifests(client: SyncClient, scope: Scope) -> list[Found]:
+def manifests(client: SyncClient, scope: Scope) -> list[StoredTFJob]:
     """The whole objects, in the order of `summaries`."""
     objects = [
-        Found(resource, {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List"), **item})
+        StoredTFJob(
+            resource, {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List"), **item}
+        )
         for resource, answers in _pages(client, scope)
         for page in (decode(ANYTHING, answer) for answer in answers)
         for item in page["items"]
@@ -139,7 +141,7 @@ def watch(
         yield changes
 
 
-def follow(client: SyncClient, tfjob: Found, deadline: float) -> Iterator[JobSummary | None]:
+def follow(client: SyncClient, tfjob: StoredTFJob, deadline: float) -> Iterator[JobSummary | None]:
     """One job, now and after each change, until `deadline` on the monotonic clock; None: it was deleted, even if
     there is a new one of its name."""
     uid, path = tfjob.manifest["metadata"]["uid"], tfjob.resource.path(tfjob.namespace)

@@ -27,12 +27,12 @@ class _JobMeta(Struct, frozen=True, rename="camel"):
     labels: dict[str, str] | None = None
 
 
-class _Role(Struct, frozen=True):
+class _RoleView(Struct, frozen=True):
     replicas: int = 1
 
 
 class _Spec(Struct, frozen=True, rename="camel"):
-    tf_replica_specs: dict[str, _Role] = {}
+    tf_replica_specs: dict[str, _RoleView] = {}
 
 
 class SummaryView(Struct, frozen=True):
@@ -77,6 +77,6 @@ def _with_counts(status: Status, spec: Raw) -> Status:
         return status
     roles = {}
     for name, role in status.replica_statuses.items():
-        of = specs.get(name, _Role()).replicas
+        of = specs.get(name, _RoleView()).replicas
         roles[name] = role if role.ready else replace(role, ready=f"{role.active + role.succeeded}/{of}")
     return replace(status, replica_statuses=roles)

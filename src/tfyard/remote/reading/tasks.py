@@ -8,7 +8,7 @@ from tfyard import formats
 from tfyard.errors import NotRunning, Usage
 from tfyard.kube.sync import SyncClient
 from tfyard.remote.reading import views
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.views.pods import PodView
 from tfyard.views.program import waits_for
 
@@ -21,7 +21,7 @@ class TaskContainer(Struct, frozen=True, kw_only=True):
     uid: str
 
 
-def names(tfjob: Found) -> list[str]:
+def names(tfjob: StoredTFJob) -> list[str]:
     """Names of all tasks of the job."""
     job = formats.check(tfjob.manifest).job
     if job is None:
@@ -29,12 +29,14 @@ def names(tfjob: Found) -> list[str]:
     return [task.name for task in job.tasks()]
 
 
-def pods(client: SyncClient, tfjob: Found) -> dict[str, PodView]:
+def pods(client: SyncClient, tfjob: StoredTFJob) -> dict[str, PodView]:
     """Pods by task; those of this job, not of an earlier one of its name."""
     return {pod.task: pod for pod in views.pods(client, tfjob)}
 
 
-def container_of(tfjob: Found, known: Mapping[str, PodView], task: str, container: str = "") -> TaskContainer:
+def container_of(
+    tfjob: StoredTFJob, known: Mapping[str, PodView], task: str, container: str = ""
+) -> TaskContainer:
     """`container`: default is the one that trains. NotRunning says why it does not run."""
     pod = known.get(task)
     if pod is None:
@@ -58,7 +60,7 @@ def _containers(pod: PodView) -> list[str]:
     return [each.name for each in (*pod.spec.containers, *pod.spec.init_containers)]
 
 
-def _ended(tfjob: Found) -> str:
+def _ended(tfjob: StoredTFJob) -> str:
     state = tfjob.summary.status
     if state.is_finished:
         return ": the job has ended; `tfyard logs` and `tfyard cp` still get what it left"

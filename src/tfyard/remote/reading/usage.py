@@ -13,7 +13,7 @@ from tfyard.overview.metrics import Point
 from tfyard.overview.progress import total_steps
 from tfyard.overview.top import TaskUse
 from tfyard.planner.results import fates
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.refusals import VIEW, explained
 from tfyard.remote.reading.views import attempts_of, pods
 from tfyard.views.pods import PodDetails, PodView
@@ -28,7 +28,7 @@ MOST_LOGS = 8
 class JobUsage:
     """Resources that one job uses, asked for at each call of `tasks`."""
 
-    def __init__(self, client: SyncClient, tfjob: Found) -> None:
+    def __init__(self, client: SyncClient, tfjob: StoredTFJob) -> None:
         self._client, self._tfjob = client, tfjob
         self._job = formats.check(tfjob.manifest).job
         self._total = total_steps(self._job) if self._job else None
@@ -71,7 +71,7 @@ class JobUsage:
         return {each["metadata"]["name"]: top.pod_use(each) for each in answer["items"]}
 
 
-def points(client: SyncClient, tfjob: Found, tasks: Iterable[str]) -> list[Point]:
+def points(client: SyncClient, tfjob: StoredTFJob, tasks: Iterable[str]) -> list[Point]:
     """Metrics of these tasks, or of all, by time."""
     names = set(tasks)
     with explained(tfjob.namespace, VIEW):
@@ -80,12 +80,12 @@ def points(client: SyncClient, tfjob: Found, tasks: Iterable[str]) -> list[Point
     return sorted(read, key=lambda point: point.at)
 
 
-def log_points(client: SyncClient, tfjob: Found, pod: PodView, lines: str) -> list[Point]:
+def log_points(client: SyncClient, tfjob: StoredTFJob, pod: PodView, lines: str) -> list[Point]:
     """Metrics in a log; empty if there is none: the server refuses that of a container before its start."""
     return metrics.from_log(pod.task, log_of(client, tfjob, pod, {"timestamps": "true", "tailLines": lines}))
 
 
-def log_of(client: SyncClient, tfjob: Found, pod: PodView, query: Mapping[str, str]) -> str:
+def log_of(client: SyncClient, tfjob: StoredTFJob, pod: PodView, query: Mapping[str, str]) -> str:
     """The log of the program of a pod, or the part that the query names; empty if there is none."""
     path = requests.PODS.path(tfjob.namespace, pod.metadata.name, "log")
     try:

@@ -1,39 +1,36 @@
 """A TFJob with its pods and events, as `describe` shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.kube import Kind, KubeError, requests, sync_lists
 from tfyard.kube.sync import SyncClient
+from tfyard.model import Job, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.attempts import Attempt, failed, gone, merged, remembered
 from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
 from tfyard.planner.results import fates
 from tfyard.remote.reading.events import events
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.views.pods import PodDetails, TimedCondition
 from tfyard.views.program import ProgramRun, failed_sidecars, runs
 
 PODS = Kind(PodDetails)
 
 
-def view(client: SyncClient, tfjob: Found) -> JobView:
+def view(client: SyncClient, tfjob: StoredTFJob) -> JobView:
     """The view names what may not be read, and shows the rest."""
     unreadable: list[str] = []
     checked = formats.check(tfjob.manifest)
     job = checked.job
-    tasks = [task.name for task in job.tasks()] if job else []
     try:
         known = pods(client, tfjob)
     except KubeError as problem:
         known, unreadable = [], [*unreadable, f"pods: {problem}"]
     status = tfjob.summary.status
-    told = fates(job, status) if job else {}
-    seen = [attempt for pod in known for attempt in attempts_of(pod, told)]
-    there = [*remembered(status), *seen]
-    others = gone(job, status, there) if job else []
+    seen = attempts_of_pods(job, status, known)
     try:
         recorded = events(client, tfjob, job, known)
     except KubeError as problem:
@@ -43,7 +40,7 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
         title=f"TFJob of {tfjob.manifest['apiVersion']}",
         job=job,
         problems=tuple(problem.message for problem in checked.errors),
-        attempts=tuple(merged(remembered(status), [*seen, *others], tasks)),
+        attempts=tuple(all_attempts(job, status, seen)),
         sidecars=tuple(each for pod in known for each in _sidecars(pod)),
         failed=failed(seen, status),
         events=tuple(recorded),
@@ -55,7 +52,7 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
 # --- pods
 
 
-def pods(client: SyncClient, tfjob: Found) -> list[PodDetails]:
+def pods(client: SyncClient, tfjob: StoredTFJob) -> list[PodDetails]:
     """Pods of the tasks of this job."""
     of = requests.selecting(labels={JOB_NAME: tfjob.name})
     return [pod for pod in list_pods(client, tfjob.namespace, of) if pod.is_of(tfjob.uid)]
@@ -66,11 +63,26 @@ def list_pods(client: SyncClient, namespace: str, query: dict[str, str]) -> list
     return sync_lists.list_all(client, PODS, requests.PODS.path(namespace), query)
 
 
-def attempts_of(pod: PodDetails, told: Mapping[str, str] | None = None) -> list[Attempt]:
-    """The present run of the pod's program, and the one before it, if the kubelet restarted it in place. `told`:
-    what became of the tasks of a job that has ended; how a task ended that was stopped tells nothing."""
+def attempts_of_pods(job: Job | None, status: Status, pods: Iterable[PodDetails]) -> list[Attempt]:
+    fate_of_tasks = fates(job, status) if job else {}
+    return [attempt for pod in pods for attempt in attempts_of(pod, fate_of_tasks)]
+
+
+def all_attempts(job: Job | None, status: Status, seen: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts of all tasks: of pods, those that the status remembers, and those that only the end of the job
+    tells of."""
+    ended = remembered(status)
+    others = gone(job, status, [*ended, *seen]) if job else []
+    return merged(ended, [*seen, *others], [task.name for task in job.tasks()] if job else [])
+
+
+def attempts_of(pod: PodDetails, fate_of_tasks: Mapping[str, str] | None = None) -> list[Attempt]:
+    """The present run of the pod's program, and the one before it, if the kubelet restarted it in place.
+    `fate_of_tasks`: of a job that has ended; how a task ended that was stopped tells nothing."""
     *before, present = [_attempt(pod, run) for run in runs(pod)]
-    is_stopped = (told or {}).get(pod.task) == "Stopped" and pod.metadata.deletion_timestamp is not None
+    is_stopped = (fate_of_tasks or {}).get(
+        pod.task
+    ) == "Stopped" and pod.metadata.deletion_timestamp is not None
     return [*before, replace(present, state="Stopped") if is_stopped and present.finished else present]
 
 

@@ -25,7 +25,7 @@ Resources = dict[tuple[str, str], Resource]
 """(apiVersion, kind) -> where such objects are."""
 
 
-class How(Struct, frozen=True):
+class ApplyOptions(Struct, frozen=True):
     """Like the options of `kubectl apply --server-side`."""
 
     force_conflicts: bool = False
@@ -71,7 +71,7 @@ def _discover(client: SyncClient, version: str) -> Resources:
     }
 
 
-def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: How) -> Manifest:
+def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: ApplyOptions) -> Manifest:
     """The object as the server has it now, or a TfyardError with what to do."""
     path = _path(resource, manifest)
     try:
@@ -99,7 +99,7 @@ def content(manifest: Manifest) -> Manifest:
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
-def create(client: SyncClient, resource: Resource, manifest: Manifest, how: How) -> bool:
+def create(client: SyncClient, resource: Resource, manifest: Manifest, how: ApplyOptions) -> bool:
     """Creates an object; False: one of that name exists, and is left as it is."""
     namespace = manifest["metadata"].get("namespace", "")
     query = {key: value for key, value in how.query.items() if key != "force"}

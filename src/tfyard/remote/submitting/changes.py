@@ -16,7 +16,7 @@ from tfyard.kube.requests import FIELD_MANAGER, OLD_TFJOBS, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, Status
 from tfyard.model.names import CODE, DIALECT, MLFLOW_RUN, SERVICES
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting.applying import OF_SERVER, content, find_resources, title
 from tfyard.remote.submitting.prepare import CLAIM
 
@@ -30,7 +30,7 @@ CODE_HASH = ("metadata", "annotations", CODE)
 TFJOB = "TFJob"
 
 
-class Fixed(Struct, frozen=True):
+class UnchangeableField(Struct, frozen=True):
     """A part of a job that is to change, and cannot while the job runs."""
 
     path: Path
@@ -164,22 +164,22 @@ def _get(client: SyncClient, path: str) -> Manifest | None:
 def _marks(live: Manifest, after: Manifest) -> tuple[str, ...]:
     name = live["metadata"]["name"]
     is_changed = any(path[0] in ("spec", "metadata") for path in _changed(live, after))
-    if is_changed and Found(OLD_TFJOBS, live).summary.status.is_finished:
+    if is_changed and StoredTFJob(OLD_TFJOBS, live).summary.status.is_finished:
         again = f"`tfyard rerun {name}`, or another name in the file, starts a new job"
         return (f"{name} has finished, so this has no effect; {again}",)
     parts = (
-        Fixed(each.path[:4], each.why) for each in fixed(live, after)
+        UnchangeableField(each.path[:4], each.why) for each in fixed(live, after)
     )  # spec.tfReplicaSpecs.Worker.template
     text = "{0.name} cannot change while the job runs: {0.why}; {1}"
     return tuple(dict.fromkeys(text.format(each, way_out(name)) for each in parts))
 
 
-def fixed(live: Manifest, after: Manifest) -> list[Fixed]:
+def fixed(live: Manifest, after: Manifest) -> list[UnchangeableField]:
     """Changes without effect while it runs. Most of the run policy, and numbers of tasks, take effect at once."""
-    status, changed = Found(OLD_TFJOBS, live).summary.status, [*_changed(live, after)]
+    status, changed = StoredTFJob(OLD_TFJOBS, live).summary.status, [*_changed(live, after)]
     if CODE_HASH in changed:  # the volumes refer to it
         changed = [CODE_HASH, *(path for path in changed if path != CODE_HASH and path[-1] != "volumes")]
-    return [Fixed(path, why) for path in changed if (why := _why_fixed(path, status))]
+    return [UnchangeableField(path, why) for path in changed if (why := _why_fixed(path, status))]
 
 
 def _why_fixed(path: Path, status: Status) -> str:

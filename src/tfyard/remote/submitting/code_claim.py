@@ -15,7 +15,7 @@ from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
 from tfyard.overview.storage_classes import MANY, choose
 from tfyard.remote.reading import jobs
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.reading.views import list_pods
 from tfyard.remote.submitting import code_lookup
 from tfyard.remote.submitting.code_lookup import KEPT_NAME
@@ -41,7 +41,7 @@ class Classes(Struct, frozen=True):
 _classes = msgspec.json.Decoder(Classes)
 
 
-class Sent(Struct, frozen=True, omit_defaults=True):
+class StoredCode(Struct, frozen=True, omit_defaults=True):
     """Code on a claim, or a layer of packages, as an annotation of the claim says it."""
 
     at: datetime
@@ -78,8 +78,11 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
 def note_sent(access: Access, plan: Plan) -> None:
     """Annotates the claim, so that the next submission knows its content without a pod."""
     deleted = () if plan.is_present else plan.outdated  # by the upload
-    sent = dict[str, Sent | None].fromkeys(deleted)
-    sent |= {plan.hash: Sent(_now(), plan.files, plan.size), **{each: Sent(_now()) for each in plan.layers}}
+    sent = dict[str, StoredCode | None].fromkeys(deleted)
+    sent |= {
+        plan.hash: StoredCode(_now(), plan.files, plan.size),
+        **{each: StoredCode(_now()) for each in plan.layers},
+    }
     annotations = {
         _key(name): msgspec.json.encode(each).decode() if each else None for name, each in sent.items()
     }
@@ -94,7 +97,7 @@ def note_sent(access: Access, plan: Plan) -> None:
 def used(client: SyncClient, namespace: str) -> set[str]:
     """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods; and
     sweeps, whose trials may all be still to come."""
-    sweeps = (Found(TFJOBS, store.job_document(each).data) for each in store.listed(client, namespace))
+    sweeps = (StoredTFJob(TFJOBS, store.job_document(each).data) for each in store.listed(client, namespace))
     tfjobs = [*jobs.manifests(client, jobs.Scope(namespace)), *sweeps]
     locations = [code_lookup.location(each) for each in tfjobs]
     on_claims = code_lookup.kept_on_claims(
@@ -189,14 +192,14 @@ def _is_spread(template: Manifest) -> bool:
     return any(term.get("topologyKey") == _NODE for term in apart.get(_REQUIRED) or [])
 
 
-def sent_to(claim: Manifest) -> dict[str, Sent]:
+def sent_to(claim: Manifest) -> dict[str, StoredCode]:
     """Code by its hash, packages as `packages/NAME`. Annotations of other tools are ignored."""
     sent = {}
     for key, text in (claim["metadata"].get("annotations") or {}).items():
         name = key.removeprefix(label.CODE_SENT).replace(".", "/")
         if key.startswith(label.CODE_SENT) and KEPT_NAME.fullmatch(name):
             try:
-                sent[name] = msgspec.json.decode(text, type=Sent)
+                sent[name] = msgspec.json.decode(text, type=StoredCode)
             except msgspec.MsgspecError:
                 continue
     return sent
@@ -218,7 +221,7 @@ def _outdated(client: SyncClient, namespace: str, old: set[str]) -> tuple[str, .
         return ()  # a user who may not list what is used deletes nothing
 
 
-def old_of(sent: dict[str, Sent]) -> set[str]:
+def old_of(sent: dict[str, StoredCode]) -> set[str]:
     return {each for each, about in sent.items() if _now() - about.at > KEPT}
 
 

@@ -16,7 +16,7 @@ from tfyard.model import Manifest, tensorflow_container
 from tfyard.model import names as label
 from tfyard.overview import table
 from tfyard.overview.wording import size
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.render import CodeFile
 from tfyard.render.code import LAYERS, ON_CLAIM, files_of
 
@@ -50,7 +50,7 @@ class ListedFile(Struct, frozen=True):
     size: int
 
 
-def location(tfjob: Found) -> CodeLocation:
+def location(tfjob: StoredTFJob) -> CodeLocation:
     """Code of the first role that mounts it; also for a job that was rendered."""
     annotations = tfjob.manifest["metadata"].get("annotations") or {}
     template: Manifest = next((each for each in templates(tfjob.manifest) if _mount(each)), {})
@@ -94,7 +94,7 @@ def _kept_for(container: Manifest) -> set[str]:
     return {f"{LAYERS}/{words[-1]}" if each == LAYERS else each for each in inside}
 
 
-def files(client: SyncClient, tfjob: Found, where: CodeLocation) -> list[CodeFile]:
+def files(client: SyncClient, tfjob: StoredTFJob, where: CodeLocation) -> list[CodeFile]:
     """Files of code in a ConfigMap."""
     try:
         config_map = client.send(requests.get(requests.CONFIG_MAPS.path(tfjob.namespace, where.name)))
@@ -103,7 +103,7 @@ def files(client: SyncClient, tfjob: Found, where: CodeLocation) -> list[CodeFil
     return files_of(config_map)
 
 
-def listed(client: SyncClient, tfjob: Found, where: CodeLocation) -> list[ListedFile]:
+def listed(client: SyncClient, tfjob: StoredTFJob, where: CodeLocation) -> list[ListedFile]:
     """Files of code in a ConfigMap; empty for a claim, which only a pod can read."""
     if where.kind != "config-map":
         return []
@@ -122,7 +122,7 @@ def lines(where: CodeLocation, files: Sequence[ListedFile]) -> list[str]:
     return text + [f"  {line}" for line in table.lines([("SIZE", "FILE"), *rows])]
 
 
-def copy(access: Access, tfjob: Found, to: Path) -> Copied:
+def copy(access: Access, tfjob: StoredTFJob, to: Path) -> Copied:
     """Code in a ConfigMap becomes the folder `to`."""
     with SyncClient(access) as client:
         got = files(client, tfjob, location(tfjob))

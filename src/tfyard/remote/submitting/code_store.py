@@ -21,7 +21,7 @@ from tfyard.kube import Access, Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import code_claim, code_lookup
 from tfyard.remote.submitting.code_plan import CodeOptions, Plan, Progress, told
 from tfyard.render import code as rendering
@@ -59,7 +59,9 @@ async def upload(
     await asyncio.to_thread(code_claim.note_sent, access, plan)
 
 
-async def fetch(access: Access, tfjob: Found, to: Path, progress: FileProgress, image: str = "") -> Copied:
+async def fetch(
+    access: Access, tfjob: StoredTFJob, to: Path, progress: FileProgress, image: str = ""
+) -> Copied:
     """The code of a job becomes the folder `to`. `image`: of the pod that reads from a claim."""
     where = code_lookup.location(tfjob)
     code_lookup.require(where, tfjob.name)

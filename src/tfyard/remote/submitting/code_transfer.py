@@ -25,7 +25,7 @@ from tfyard.model.backoff import Backoff
 from tfyard.remote.copying import transfer
 from tfyard.remote.helper_pods import helper_pod
 from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import code_claim
 from tfyard.remote.submitting.code_lookup import CodeLocation, ListedFile
 from tfyard.remote.submitting.code_plan import Plan, Progress
@@ -71,7 +71,7 @@ async def _without_used_again(client: Client, plan: Plan) -> Plan:
 
 
 async def fetch(
-    access: Access, tfjob: Found, where: CodeLocation, to: tuple[Path, str], progress: FileProgress
+    access: Access, tfjob: StoredTFJob, where: CodeLocation, to: tuple[Path, str], progress: FileProgress
 ) -> Copied:
     """Fetches code from a claim, as any folder that tasks mount. `to`: the folder, and the helper's image."""
     folder, image = to
@@ -81,7 +81,7 @@ async def fetch(
 
 
 async def listed(
-    access: Access, tfjob: Found, where: CodeLocation, say: Say, image: str = ""
+    access: Access, tfjob: StoredTFJob, where: CodeLocation, say: Say, image: str = ""
 ) -> list[ListedFile]:
     """The files of code on a claim, with their sizes."""
     helper = HelperPod(

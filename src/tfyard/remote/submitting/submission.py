@@ -29,9 +29,9 @@ from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
 from tfyard.remote.reading import job_records
 from tfyard.remote.reading.evidence import given_as, with_collections
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import applying, changes, code_store, preflight
-from tfyard.remote.submitting.applying import How, Resources
+from tfyard.remote.submitting.applying import ApplyOptions, Resources
 from tfyard.remote.submitting.code_store import CodeOptions, Plan
 from tfyard.remote.submitting.prepare import (
     CLAIM,
@@ -79,7 +79,7 @@ class Parcel(Struct, frozen=True, kw_only=True):
     """Evidence that was already asked for."""
 
 
-class Submitted(Found, frozen=True):
+class Submitted(StoredTFJob, frozen=True):
     """An object as the server has it."""
 
     is_changed: bool
@@ -123,7 +123,7 @@ def submit_prepared(
         say(note)
     if existing is None:
         check(client, parcel, force=submission.force, say=say)
-    how = How(submission.force_conflicts, submission.dry_run, compares=existing is not None)
+    how = ApplyOptions(submission.force_conflicts, submission.dry_run, compares=existing is not None)
     _try(client, parcel.manifests, how, existing)
     kept = changes.annotations_kept(existing.manifest if existing else None)
     parcel = _annotated(parcel, annotate(kept, code) if annotate and code else kept)
@@ -143,7 +143,7 @@ def _annotated(parcel: Parcel, annotations: dict[str, str]) -> Parcel:
     return replace(parcel, manifests=list(marked))
 
 
-def _resized(existing: Found, wanted: Manifest) -> Iterator[str]:
+def _resized(existing: StoredTFJob, wanted: Manifest) -> Iterator[str]:
     """Notes about new numbers of tasks: the file counts, also after `tfyard scale`."""
     before = edits.roles(existing.manifest)
     for name, role in edits.roles(wanted).items():
@@ -151,7 +151,7 @@ def _resized(existing: Found, wanted: Manifest) -> Iterator[str]:
             yield f"{name.lower()}: {before[name].replicas} -> {role.replicas} tasks"
 
 
-def _is_queued(tfjob: Found) -> bool:
+def _is_queued(tfjob: StoredTFJob) -> bool:
     """Whether the job is queued by Kueue, which suspends it until there is room."""
     return QUEUE_NAME in (tfjob.manifest["metadata"].get("labels") or {})
 
@@ -191,9 +191,9 @@ def uploader(client: SyncClient, say: Say) -> Upload:
     return upload
 
 
-def _existing(client: SyncClient, job: Job) -> Found | None:
+def _existing(client: SyncClient, job: Job) -> StoredTFJob | None:
     try:
-        existing = Found(TFJOBS, client.send(requests.get(TFJOBS.path(job.namespace, job.name))))
+        existing = StoredTFJob(TFJOBS, client.send(requests.get(TFJOBS.path(job.namespace, job.name))))
     except NotFound:
         return None
     except Refused:
@@ -222,7 +222,7 @@ def check(client: SyncClient, parcel: Parcel, *, force: bool, say: Say) -> None:
         raise CannotSubmit(findings)
 
 
-def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found | None) -> None:
+def _try(client: SyncClient, wanted: list[Manifest], how: ApplyOptions, existing: StoredTFJob | None) -> None:
     """The job alone, without storing it: what it is refused for must not leave its claims behind."""
     manifest = _job_of(wanted)
     stored = applying.apply(client, TFJOBS, manifest, replace(how, dry_run=True))
@@ -238,7 +238,7 @@ def _job_of(wanted: list[Manifest]) -> Manifest:
     return manifest
 
 
-def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Submitted:
+def _create(client: SyncClient, parcel: Parcel, how: ApplyOptions, say: Say, upload: Upload) -> Submitted:
     def job(resources: Resources) -> Submitted:
         wanted = parcel.manifests[parcel.manifests.index(_job_of(parcel.manifests)) :]
         made, *_ = [_apply(client, resources, manifest, how, say) for manifest in wanted]
@@ -248,7 +248,12 @@ def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Uplo
 
 
 def create(
-    client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload, last: Callable[[Resources], T]
+    client: SyncClient,
+    parcel: Parcel,
+    how: ApplyOptions,
+    say: Say,
+    upload: Upload,
+    last: Callable[[Resources], T],
 ) -> T:
     """First what the job refers to, then its code, then by `last` the job, or the sweep that has it."""
     wanted, code = parcel.manifests, parcel.code
@@ -285,7 +290,9 @@ def _tell_left(made: list[Submitted], job: Manifest, say: Say) -> None:
         say(f"{said}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
 
 
-def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: How, say: Say) -> Submitted:
+def _apply(
+    client: SyncClient, resources: Resources, manifest: Manifest, how: ApplyOptions, say: Say
+) -> Submitted:
     """Claims and code are only created: a claim that exists has its data, and code is named by its content."""
     resource = resources[manifest["apiVersion"], manifest["kind"]]
     manifest = manifest if resource.namespaced else _without_namespace(manifest)

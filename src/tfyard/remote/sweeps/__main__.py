@@ -68,7 +68,7 @@ def _drive(client: SyncClient, sweep: SweepObject) -> int:
         return _nothing(f"the sweep is driven by {store.told(sweep.driver)}")
     sweep = taken_over(client, sweep, "job")
     try:
-        end = DriveOnCluster(client, sweep, _say).run(_Reporter(state))
+        end = DriveOnCluster(client, sweep, _say).run(_DriverReporter(state))
     except MissingExtra as problem:
         why = f"its driver cannot search: {problem}; `sampler: random` or another image of the driver can"
         SweepStore(client, store.again(client, sweep)).save(stopped(state, datetime.now(UTC), why))
@@ -76,7 +76,7 @@ def _drive(client: SyncClient, sweep: SweepObject) -> int:
     return _nothing("\n".join(sweep_text.summary(end)))
 
 
-class _Reporter:
+class _DriverReporter:
     """Prints what happens, for the log of the driver."""
 
     def __init__(self, state: SweepState) -> None:

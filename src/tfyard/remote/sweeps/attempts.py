@@ -5,10 +5,10 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model.names import SWEEP, TRIAL
 from tfyard.model.sweep import trial_name
 from tfyard.remote.reading import jobs
-from tfyard.remote.reading.jobs import Found, Scope
+from tfyard.remote.reading.jobs import Scope, StoredTFJob
 
 
-def of_trial(client: SyncClient, job: Found) -> list[Found]:
+def of_trial(client: SyncClient, job: StoredTFJob) -> list[StoredTFJob]:
     """The attempts at the trial that the job has the name of, the newest last; else the job alone."""
     sweep, number = (_labels(job).get(label, "") for label in (SWEEP, TRIAL))
     if not (number.isdecimal() and job.name == trial_name(sweep, int(number))):
@@ -21,9 +21,9 @@ def of_trial(client: SyncClient, job: Found) -> list[Found]:
     return [job, *sorted(later, key=lambda each: (len(each.name), each.name))]
 
 
-def _labels(job: Found) -> dict[str, str]:
+def _labels(job: StoredTFJob) -> dict[str, str]:
     return job.manifest["metadata"].get("labels") or {}
 
 
-def _owners(job: Found) -> list[str]:
+def _owners(job: StoredTFJob) -> list[str]:
     return [each["uid"] for each in job.manifest["metadata"].get("ownerReferences") or []]

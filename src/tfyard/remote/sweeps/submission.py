@@ -20,9 +20,9 @@ from tfyard.model.sweep import SweepSpec, SweepState, Trial
 from tfyard.overview import sweep_text
 from tfyard.overview.sweep_notes import notes
 from tfyard.remote.reading import job_records, jobs
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import applying
-from tfyard.remote.submitting.applying import How
+from tfyard.remote.submitting.applying import ApplyOptions
 from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, prepare
 from tfyard.remote.submitting.submission import Parcel, Say, Upload, check, create, pack, uploader
 from tfyard.render import code as rendering
@@ -68,7 +68,10 @@ def submit(
     reading = None if submission.dry_run else CodeReading(prepared.job.code, prepared.folder)
     _require_new(client, sweep)
     _require_no_trials(client, sweep)
-    parcel, how = pack(client, prepared, submission), How(submission.force_conflicts, submission.dry_run)
+    parcel, how = (
+        pack(client, prepared, submission),
+        ApplyOptions(submission.force_conflicts, submission.dry_run),
+    )
     for note in parcel.notes:
         say(note)
     state = begun(sweep.spec, datetime.now(UTC))
@@ -153,7 +156,7 @@ def _require_no_trials(client: SyncClient, sweep: PreparedSweep) -> None:
         raise NotPossible(f"{text}; {shown}: submit it when they are gone, or with another name")
 
 
-def _create(client: SyncClient, wanted: Manifest, how: How) -> SweepObject | None:
+def _create(client: SyncClient, wanted: Manifest, how: ApplyOptions) -> SweepObject | None:
     name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
     query = {key: value for key, value in how.query.items() if key != "force"}
     request = requests.create(requests.CONFIG_MAPS.path(namespace), wanted, query)
@@ -165,8 +168,8 @@ def _create(client: SyncClient, wanted: Manifest, how: How) -> SweepObject | Non
     return None if how.dry_run else made
 
 
-def _owner(sweep: SweepObject) -> Found:
+def _owner(sweep: SweepObject) -> StoredTFJob:
     """The ConfigMap as the owner of its record."""
     head = {"apiVersion": "v1", "kind": "ConfigMap"}
     metadata = {"name": sweep.name, "namespace": sweep.namespace, "uid": sweep.metadata.uid}
-    return Found(requests.CONFIG_MAPS, {**head, "metadata": metadata})
+    return StoredTFJob(requests.CONFIG_MAPS, {**head, "metadata": metadata})

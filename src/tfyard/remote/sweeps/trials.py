@@ -37,7 +37,7 @@ from tfyard.overview.metrics import LogRows, Point, from_row
 from tfyard.planner.leaders import deciding_task, leading_role
 from tfyard.remote.acting import actions
 from tfyard.remote.reading import views
-from tfyard.remote.reading.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.sweeps.driver import CannotGoOn
 from tfyard.sweeps.observing import TrialSeen, seen
 
@@ -101,17 +101,17 @@ def is_of(found: Manifest, sweep: SweepObject) -> bool:
     return any(each.get("uid") == sweep.metadata.uid for each in owners)
 
 
-def listed(client: SyncClient, sweep: SweepObject, numbers: list[int] | None = None) -> Iterator[Found]:
+def listed(client: SyncClient, sweep: SweepObject, numbers: list[int] | None = None) -> Iterator[StoredTFJob]:
     """The trials that have a TFJob; of these numbers, or all of them."""
     selector = f"{SWEEP}={sweep.name}"
     selector += f",{TRIAL} in ({','.join(map(str, numbers))})" if numbers is not None else ""
     for page in sync_lists.pages(client, TFJOBS.path(sweep.namespace), {"labelSelector": selector}):
         answer = decode(ANYTHING, page)
         head = {"apiVersion": answer["apiVersion"], "kind": "TFJob"}
-        yield from (Found(TFJOBS, {**head, **each}) for each in answer["items"] if is_of(each, sweep))
+        yield from (StoredTFJob(TFJOBS, {**head, **each}) for each in answer["items"] if is_of(each, sweep))
 
 
-def running(client: SyncClient, sweep: SweepObject) -> list[Found]:
+def running(client: SyncClient, sweep: SweepObject) -> list[StoredTFJob]:
     """The trials that have neither ended nor been stopped, and those that wait in a queue of Kueue."""
     return [
         job
@@ -120,7 +120,7 @@ def running(client: SyncClient, sweep: SweepObject) -> list[Found]:
     ]
 
 
-def _is_queued(job: Found) -> bool:
+def _is_queued(job: StoredTFJob) -> bool:
     """Whether Kueue suspends the job while it waits, so that `suspend` does not say whether it was stopped."""
     return QUEUE_NAME in (job.manifest["metadata"].get("labels") or {})
 
@@ -134,7 +134,7 @@ def stop_all(client: SyncClient, sweep: SweepObject, but: Collection[str] = ()) 
     return [job.name for job in others]
 
 
-def _stop(client: SyncClient, job: Found) -> None:
+def _stop(client: SyncClient, job: StoredTFJob) -> None:
     """Its pods stay, with their logs."""
     actions.perform(client, actions.stop(client, job, keeps_pods=True))
 
@@ -203,7 +203,7 @@ class TrialsOnCluster:
     def stop(self, trial: Trial) -> None:
         path = TFJOBS.path(self._store.sweep.namespace, self._name(trial))
         try:
-            found = Found(TFJOBS, self._client.send(requests.get(path)))
+            found = StoredTFJob(TFJOBS, self._client.send(requests.get(path)))
         except NotFound:
             return
         _stop(self._client, found)
@@ -219,7 +219,7 @@ class TrialsOnCluster:
         if not is_of(there, self._store.sweep):
             raise TfyardError(f"there is another TFJob {name}; `tfyard delete {name}` removes it")
 
-    def _seen(self, trial: Trial, job: Found) -> TrialSeen:
+    def _seen(self, trial: Trial, job: StoredTFJob) -> TrialSeen:
         summary = job.summary
         log = self._logs.setdefault(job.name, TrialLog(self._job, job))
         is_known = summary.status.start_time is None or log.read(self._client)
@@ -230,7 +230,7 @@ class TrialsOnCluster:
             return told if is_known or log.is_given_up(told.ended) else replace(told, phase="Running")
         return replace(told, phase="Stopped") if self._is_stopped(trial, job) else told
 
-    def _is_stopped(self, trial: Trial, job: Found) -> bool:
+    def _is_stopped(self, trial: Trial, job: StoredTFJob) -> bool:
         """Whether the job was stopped, and none of its pods runs."""
         if not edits.is_suspended(job.manifest) or (_is_queued(job) and trial.state != "Pruning"):
             return False
@@ -240,7 +240,7 @@ class TrialsOnCluster:
 class TrialLog:
     """The metrics in the log of the task that decides a trial. Each look reads on from the last one."""
 
-    def __init__(self, job: Job, found: Found) -> None:
+    def __init__(self, job: Job, found: StoredTFJob) -> None:
         task, role = deciding_task(job), leading_role(job)
         self._task = task.name if task else ""
         pod = pod_name(found.name, task) if task else ""
