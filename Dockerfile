@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # The operator's image: Python, the packages of requirements/operator.txt (each with its hash), and tfyard itself.
 #
 #   DIGEST=$(docker buildx imagetools inspect python:3.13-slim --format '{{.Manifest.Digest}}')

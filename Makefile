@@ -18,7 +18,7 @@ help:
 	@echo "make chart      the Helm chart as a .tgz in dist/ (builds Helm, once)"
 	@echo "make docs       the documentation as a site in build/site, with search"
 	@echo "make release-dry-run  all files of a release but the image, built and tried; nothing is published"
-	@echo "make lock       the locked packages of the operator's image (needs uv)"
+	@echo "make lock       the locked packages of the operator's image and of what builds a release (needs uv)"
 
 # One stamp per set of packages: a second `make` does nothing.
 $(VENV)/.base: pyproject.toml
@@ -88,24 +88,23 @@ actionlint: $(VENV)/.base
 docs: $(VENV)/.base
 	@$(BIN)/zensical build --strict --clean
 
-# All files of a release but the image: with TAG=v0.1.0 the final ones, in dist/; without a network, and without publishing.
-.PHONY: release release-dry-run
-release: helm
-	@$(BIN)/python -m tools.release dist --tag "$(TAG)"
-
+# All files of a release but the image, without a network, and without publishing.
+.PHONY: release-dry-run
 release-dry-run: helm
 	@$(BIN)/python -m tools.release build/release
 
 chart: helm
 	@$(BIN)/python -m tools.helm package charts/tfyard --destination dist
 
-# The packages of the operator's image, each with the hashes of its files.
+# The packages of the operator's image, and those that build a release, each with the hashes of its files.
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	--no-annotate --quiet
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv, see https://docs.astral.sh/uv/" >&2; exit 1; }
-	@head -n 1 requirements/operator.txt > requirements/operator.new
-	@uv pip compile pyproject.toml --extra operator --extra sweep --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-emit-index-url --no-annotate --quiet >> requirements/operator.new
-	@mv requirements/operator.new requirements/operator.txt
+	@for name in operator release; do head -n 1 requirements/$$name.txt > requirements/$$name.new; done
+	@$(LOCK) --extra operator --extra sweep >> requirements/operator.new
+	@echo 'hatchling>=1.26' | $(LOCK) - >> requirements/release.new
+	@for name in operator release; do mv requirements/$$name.new requirements/$$name.txt; done
 
 # Without a control plane the cluster tests say so and are skipped; in CI that is a failure.
 test: install check

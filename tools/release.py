@@ -43,6 +43,8 @@ def _problems(root: Path, version: str, tag: str) -> Iterator[str]:
         yield f"the tag is {tag}, and the package is {version}: src/tfyard/__init__.py"
     if tag and not notes(root, version):
         yield f"CHANGELOG.md: has no section `## {version}`"
+    if tag and notes(root, "Unreleased"):
+        yield f"CHANGELOG.md: what is below `## Unreleased` belongs below `## {version}`"
     if not (root / f"schemas/crds-{version}.json").exists():
         yield f"schemas/crds-{version}.json is missing: python tools/crd_snapshot.py"
 
@@ -54,7 +56,7 @@ def notes(root: Path, heading: str) -> str:
     return found[1].strip() if found else ""
 
 
-def build(folder: Path, tag: str) -> list[Path]:
+def build(folder: Path) -> list[Path]:
     """The files of the release; `folder` is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -67,7 +69,7 @@ def build(folder: Path, tag: str) -> list[Path]:
     shutil.copy(ROOT / "manifests" / "install.yaml", folder)
     files = sorted(folder.iterdir())
     (folder / SUMS).write_text("".join(f"{_sum(file)}  {file.name}\n" for file in files))
-    (folder / "notes.md").write_text(notes(ROOT, __version__ if tag else "Unreleased") + "\n")
+    (folder / "notes.md").write_text(notes(ROOT, __version__) + "\n")
     return files
 
 
@@ -110,7 +112,7 @@ def main() -> int:
     if found := problems(ROOT, __version__, given.tag):
         print("\n".join(f"not ready: {problem}" for problem in found), file=sys.stderr)
         return 1
-    files = build(given.folder, given.tag)
+    files = build(given.folder)
     (wheel,) = given.folder.glob("*.whl")
     said = try_wheel(wheel)
     if __version__ not in said:

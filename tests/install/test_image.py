@@ -47,7 +47,13 @@ def test_the_lock_has_every_direct_dependency_of_the_operator_with_hashes() -> N
     names = {re.match(r"[\w-]+", each)[0] for each in dependencies} - {"tfyard"}
     lock = (ROOT / "requirements" / "operator.txt").read_text()
     assert names <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
-    assert all("--hash=sha256:" in block for block in re.split(r"\n(?=[\w-]+==)", lock)[1:])
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / "requirements").iterdir()), ids=lambda path: path.stem)
+def test_each_locked_package_has_hashes(lock: Path) -> None:
+    packages = re.split(r"\n(?=[\w-]+==)", lock.read_text())[1:]
+    assert packages
+    assert all("--hash=sha256:" in package for package in packages)
 
 
 def become_nobody() -> None:

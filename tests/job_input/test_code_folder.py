@@ -107,6 +107,21 @@ def test_caches_and_environments_are_never_code_and_tfyardignore_takes_precedenc
     assert paths(tmp_path) == ["out/small", "train.py"]
 
 
+def test_a_kubeconfig_is_never_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logins = (
+        "kubeconfig",
+        "kubeconfig.yaml",
+        "dev/team.kubeconfig",
+        "dev_kubeconfig.yml",
+        ".kube/config",
+        "cluster.yaml",
+    )
+    write(tmp_path, "train.py", "read_kubeconfig.py", "kubeconfig.md", *logins)
+    (tmp_path / ".tfyardignore").write_text("!kubeconfig\n.*ignore\n")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/nothing:{tmp_path}/cluster.yaml")
+    assert paths(tmp_path) == ["kubeconfig.md", "read_kubeconfig.py", "train.py"]
+
+
 def test_the_rules_of_the_repository_around_the_folder_hold_unless_they_are_about_the_folder(
     tmp_path: Path,
 ) -> None:

@@ -35,10 +35,19 @@ def test_all_that_keeps_a_version_from_being_released_is_said_at_once(tree: Path
     ]
 
 
-def test_a_version_with_its_section_and_its_tag_is_ready(tree: Path) -> None:
+def test_what_is_said_to_be_unreleased_keeps_a_tag_from_being_released_and_nothing_else(tree: Path) -> None:
     text = (tree / "CHANGELOG.md").read_text()
+    (tree / "CHANGELOG.md").write_text(
+        text.replace("## Unreleased\n", "## Unreleased\n\n- It has changed.\n")
+    )
+    assert release.problems(tree, __version__, "") == []
+    (problem,) = release.problems(tree, __version__, f"v{__version__}")
+    assert "`## Unreleased`" in problem
+
+
+def test_a_version_with_its_section_and_its_tag_is_ready(tree: Path) -> None:
     section = f"## {__version__}\n\n- The first one.\n\n## 0.0.1\n\n- Another one.\n"
-    (tree / "CHANGELOG.md").write_text(text.partition("## ")[0] + section)
+    (tree / "CHANGELOG.md").write_text(f"# Changelog\n\n## Unreleased\n\n{section}")
     assert release.problems(tree, __version__, f"v{__version__}") == []
     assert release.notes(tree, __version__) == "- The first one."
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,29 @@ def test_what_publishes_waits_for_the_tests_and_for_a_person() -> None:
     assert {job for job in jobs if jobs[job].get("environment") == "release"} == set(MAY)
     secret = [job for job in jobs if "secrets." in str(jobs[job])]
     assert secret == ["image"]
+
+
+def test_what_is_signed_is_built_of_main_by_packages_whose_hashes_are_known() -> None:
+    for job in BY_NAME["release"]["jobs"].values():
+        for step in job.get("steps", ()):
+            for line in re.findall(r"pip install .*", step.get("run", "")):
+                assert "--require-hashes" in line
+    build = BY_NAME["release"]["jobs"]["build"]["steps"]
+    assert build[0]["with"]["fetch-depth"] == 0
+    assert build[1]["run"] == 'git merge-base --is-ancestor "$GITHUB_SHA" origin/main'
+    locked = (ROOT / "requirements" / "release.txt").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in (re.match(r"[\w-]+", each)[0] for each in [*project["dependencies"], "hatchling"]):
+        assert re.search(rf"^{name}==", locked, re.MULTILINE), name
+
+
+def test_the_image_runs_before_it_is_signed() -> None:
+    (script,) = (
+        step["run"]
+        for step in BY_NAME["release"]["jobs"]["image"]["steps"]
+        if "cosign sign " in step.get("run", "")
+    )
+    assert 0 < script.find("docker run") < script.find("cosign sign ")
 
 
 def test_the_tests_of_a_release_are_those_of_every_change() -> None:

@@ -40,8 +40,9 @@ def command(names: tuple[str, ...], with_stacks: bool, **options: Any) -> None:
     such causes.
 
     --stacks asks py-spy in each running task for the stacks of its Python programs, if it is installed there.
-    Else a program is sent SIGUSR1 if it catches that, and its answer is read from its log; a program that does not
-    is left alone. On a cluster it needs `create` on `pods/exec`.
+    Else a program that catches SIGUSR1 is sent it, and its answer is read from its log: a program that uses this
+    signal for something else does that. Programs that do not catch it are left alone. On a cluster it needs
+    `create` on `pods/exec`.
 
     Exit codes: 0 nothing is wrong; 1 the job has failed; 2 an error, such as an unknown name; 3 the job waits;
     4 the cause is unknown. Of several jobs, the highest.

@@ -6,6 +6,7 @@ Files that git ignores are left out, by each `.gitignore` in the folder and in t
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 # fmt: off
 NEVER = frozenset({
-    ".git", ".hg", ".svn", ".tfyard", ".venv", ".tox", ".nox", "__pycache__", ".ipynb_checkpoints", ".mypy_cache",
-    ".pytest_cache", ".ruff_cache", ".DS_Store",
+    ".git", ".hg", ".svn", ".tfyard", ".kube", ".venv", ".tox", ".nox", "__pycache__", ".ipynb_checkpoints",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", ".DS_Store",
 })
 # fmt: on
 """Names of files and folders that are always left out: no task needs them."""
+KUBECONFIG = re.compile(r"(.*[._-])?kubeconfig(\.(ya?ml|json|conf))?")
+"""Names of files with logins, which everybody in the namespace could read with the code."""
 ENVIRONMENT = "pyvenv.cfg"
 """File in every virtual environment, by which one is recognized."""
 RULES = (".gitignore", ".tfyardignore")
@@ -70,7 +73,7 @@ class CodeFolder(Struct, frozen=True):
 
 def find(folder: Path, output: str | None = None) -> CodeFolder:
     """The files of a folder; raises Invalid with every link that cannot be followed. `output`: a file or folder
-    that the command writes to, which is no code."""
+    that the command writes to, which is no code; neither is a kubeconfig."""
     try:
         if not folder.is_dir():
             raise Usage(f"code: {folder} is not a folder")
@@ -190,7 +193,11 @@ class _Walk:
     ) -> Path | None:
         """Add a file; for a folder, return the path to enter."""
         is_folder = entry.is_dir()
-        if entry.name in NEVER or _is_ignored(self._prefix + path + "/" * is_folder, rules):
+        if (
+            entry.name in NEVER
+            or KUBECONFIG.fullmatch(entry.name)
+            or _is_ignored(self._prefix + path + "/" * is_folder, rules)
+        ):
             return None
         if "\n" in path:
             self._object(f"the name {path!r} has a line break", "rename it, or name it in .tfyardignore")
@@ -234,8 +241,9 @@ def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
 
 
 def _identities(output: str | None) -> set[Identity]:
-    """Identity of the output file, even if it is the `> file` of a shell."""
-    outputs = {_identity(Path(output).stat())} if output and Path(output).exists() else set()
+    """Identity of the output file, even if it is the `> file` of a shell, and of the kubeconfigs in use."""
+    names = [output or "", *os.environ.get("KUBECONFIG", "").split(os.pathsep)]
+    outputs = {_identity(Path(name).stat()) for name in names if name and Path(name).exists()}
     try:
         return outputs | {_identity(os.fstat(sys.stdout.fileno()))}
     except (OSError, ValueError):

@@ -1,5 +1,7 @@
 """`tfyard install` and `uninstall` on a real control plane."""
 
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.cli.running import ROOT, Result, tfyard
 from tests.cli.test_describe import until_permitted
-from tests.remote.conftest import until_served
+from tests.remote.conftest import until, until_served
 from tfyard.errors import TfyardError
 from tfyard.install import manifests
 from tfyard.install.settings import Settings
@@ -152,6 +154,25 @@ def test_a_second_install_keeps_the_settings_that_it_is_not_given_and_says_so(
     assert deployment(client)["replicas"] == 1
     assert names(client, "Role") == {("tfyard", "tf-job-operator-lease")}
     assert names(client, "ConfigMap") == set()
+
+
+def test_the_run_book_asks_for_the_permission_on_the_lease_that_an_installation_grants(
+    plane: ControlPlane, client: SyncClient
+) -> None:
+    page = (ROOT / "docs" / "runbook.md").read_text()
+    (line,) = (line for line in page.splitlines() if line.startswith("$ kubectl") and "can-i" in line)
+    command = plane.kubectl_command(*line.split()[2:])
+
+    def is_granted() -> bool:  # the server notices new roles a moment later
+        return subprocess.run(command, capture_output=True, check=False).stdout == b"yes\n"
+
+    assert not is_granted()
+    install(plane)
+    until(is_granted, line)
+    selected = client.send(requests.get(requests.DEPLOYMENTS.path("tfyard", "tf-job-operator")))["spec"]
+    labels = selected["template"]["metadata"]["labels"]
+    (selector,) = set(re.findall(r"logs -l (\S+)", page))
+    assert set(selector.split(",")) <= {f"{name}={value}" for name, value in labels.items()}
 
 
 def test_an_operator_that_was_scaled_to_zero_comes_back(plane: ControlPlane, client: SyncClient) -> None:
