@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.dev.test_connections import TURNS, is_closed
-from tfyard.sdk.forwarding import Forwarding, Port, Say, Stream
+from tfyard.model.callbacks import Say
+from tfyard.sdk.forwarding import Forwarding, Port, Stream
 
 
 class Nowhere:

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from tfyard.controlplane.binaries import MissingBinaries, cache_folder
-from tfyard.controlplane.binaries.build import Say, find_go, go_build
+from tfyard.controlplane.binaries.build import find_go, go_build
+from tfyard.model.callbacks import Say
 
 HERE = Path(__file__).parent
 PACKAGE = "helm.sh/helm/v4/cmd/helm"

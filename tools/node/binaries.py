@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 
 from tfyard.controlplane.binaries import HERE as KUBERNETES
-from tfyard.controlplane.binaries import MissingBinaries, Say, cache_folder, pinned_version
+from tfyard.controlplane.binaries import MissingBinaries, cache_folder, pinned_version
 from tfyard.controlplane.binaries.build import build_flags, find_go, go_build
+from tfyard.model.callbacks import Say
 from tools.node import HERE
 
 OF_KUBERNETES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in ("kubelet", "kube-proxy")}

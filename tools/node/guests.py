@@ -13,9 +13,10 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from tfyard.controlplane.binaries import MissingBinaries, Say, cache_folder, locate
+from tfyard.controlplane.binaries import MissingBinaries, cache_folder, locate
 from tfyard.controlplane.binaries.build import find_go, go_build
 from tfyard.model import Manifest
+from tfyard.model.callbacks import Say
 from tools.node.images import Image, Images
 
 FLAGS = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-mod=readonly"]

@@ -18,7 +18,8 @@ from typing import IO, Any
 
 import msgspec
 
-from tfyard.controlplane.binaries import MissingBinaries, Say, cache_folder
+from tfyard.controlplane.binaries import MissingBinaries, cache_folder
+from tfyard.model.callbacks import Say
 from tools.node.registry import MANIFEST
 
 LAYER = "application/vnd.oci.image.layer.v1.tar"

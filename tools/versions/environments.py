@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfyard.controlplane.binaries import Say
 from tfyard.errors import TfyardError
+from tfyard.model.callbacks import Say
 from tools.versions import ROOT, environment
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,9 +25,9 @@ from tfyard.controlplane.binaries.obtain import find_or_obtain
 from tfyard.dev.folder import BoxFolder, ReportedState, UpOptions
 from tfyard.dev.processes import Watched, family
 from tfyard.errors import Interrupted, TfyardError, Usage
+from tfyard.model.callbacks import Say
 from tfyard.overview.wording import size
 
-Say = Callable[[str], None]
 POLL = 0.05
 STOP_TIMEOUT, KILL_TIMEOUT = 60.0, 10.0
 LOG_LINES = 15

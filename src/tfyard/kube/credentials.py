@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 import ssl
 import time
+from contextlib import closing
 
 import msgspec
 from multidict import CIMultiDict
@@ -102,23 +104,35 @@ class Credentials:
 
 async def _run(plugin: Exec, cluster: ClusterEntry) -> ExecStatus:
     """Runs a plugin with our standard error: plugins print instructions there ("open this page to log in")."""
+    # A pipe of our own: children of the plugin may hold it open after its end, and only this one can be closed.
+    output, (ours, theirs) = asyncio.StreamReader(), os.pipe()
+    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(output), os.fdopen(ours, "rb")
+    )
+    with closing(reading):
+        process = await _start(plugin, cluster, theirs)
+        try:
+            async with asyncio.timeout(logins.EXEC_TIMEOUT):
+                printed, code = await output.read(), await process.wait()
+        except TimeoutError as problem:
+            raise logins.plugin_too_slow(plugin) from problem
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    return logins.plugin_status(plugin, printed, code)
+
+
+async def _start(plugin: Exec, cluster: ClusterEntry, output: int) -> asyncio.subprocess.Process:
     try:
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             plugin.command,
             *(plugin.args or []),
             env=logins.plugin_environment(plugin, cluster),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=output,
         )
     except OSError as problem:
         raise logins.plugin_missing(plugin, problem) from problem
-    try:
-        async with asyncio.timeout(logins.EXEC_TIMEOUT):
-            output, _ = await process.communicate()
-    except TimeoutError as problem:
-        raise logins.plugin_too_slow(plugin) from problem
     finally:
-        # Children of the plugin may still hold its output open: so close our end.
-        process._transport.close()  # type: ignore[attr-defined]  # kills it, too; not public
-        await process.wait()
-    return logins.plugin_status(plugin, output, process.returncode)
+        os.close(output)

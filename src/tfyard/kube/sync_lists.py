@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TypeVar
 
 import msgspec
@@ -25,6 +25,7 @@ from tfyard.kube.kinds import (
 from tfyard.kube.requests import Query, get
 from tfyard.kube.sync import SyncClient
 from tfyard.model.backoff import Backoff
+from tfyard.model.callbacks import Contact
 
 T = TypeVar("T", bound=Versioned)
 
@@ -33,8 +34,6 @@ ONE_WATCH = 25.0
 """Longest duration of one watch request, in seconds. A server that is silent for longer is dead."""
 DEAD = ONE_WATCH + 5.0
 BACKOFF = Backoff(first=0.5, longest=10.0, jitter=0.5)
-Contact = Callable[[str], None]
-"""Called when a watch is lost, with the reason, and with an empty text whenever it has begun."""
 
 
 def pages(client: SyncClient, path: str, query: Query | None = None) -> list[bytes]:

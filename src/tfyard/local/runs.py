@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.run_names import find_run, job_of
 from tfyard.errors import NotPossible, Usage
 from tfyard.model import Manifest, RoleStatus, Status
+from tfyard.model.callbacks import Say
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import metrics
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from tfyard.overview.progress import Progress
     from tfyard.overview.record import RunRecord
 
-Say = Callable[[str], None]
 API_VERSION, KIND = "tfyard.dev/v1", "Run"
 """apiVersion and kind of a run that is shown as an object among TFJobs."""
 

@@ -2,7 +2,6 @@
 TFJob, so whoever follows it again goes on in the same run; what is reported twice, the server has once."""
 
 import tempfile
-from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
 from typing import Self
@@ -12,6 +11,7 @@ import msgspec
 from tfyard.job_input.code_reading import CodeReading
 from tfyard.logs.lines import Lines, LogEvent
 from tfyard.model import Job
+from tfyard.model.callbacks import Say
 from tfyard.model.names import MLFLOW_RUN
 from tfyard.overview.metrics import LogRows
 from tfyard.overview.waiting import WaitResult
@@ -21,8 +21,6 @@ from tfyard.tracking.tracker import END, Tracker, order
 
 START, DETACH = 5.0, 1.0
 """Seconds that the submission waits for the run at the server, and that Ctrl-C waits for what is not sent yet."""
-
-Say = Callable[[str], None]
 
 
 class JobAtMLflow:

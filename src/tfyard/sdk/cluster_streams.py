@@ -19,6 +19,7 @@ from tfyard.errors import Usage
 from tfyard.file_trees import Copied, CopyProgress
 from tfyard.kube import Access, Client, KubeError, pod_streams, requests
 from tfyard.kube.pod_streams import PodCommand, RemoteProcess
+from tfyard.model.callbacks import Say
 from tfyard.remote.copying import job_paths, transfer
 from tfyard.remote.helper_pods import helper_pod, pod_follow, tensorboard
 from tfyard.remote.helper_pods import notebook as jupyter
@@ -30,7 +31,7 @@ from tfyard.remote.reading.tasks import TaskContainer
 from tfyard.remote.submitting import code_store, code_transfer
 from tfyard.remote.submitting.code_lookup import CodeLocation, ListedFile
 from tfyard.sdk import pages
-from tfyard.sdk.forwarding import Forwarding, Port, Say, listening
+from tfyard.sdk.forwarding import Forwarding, Port, listening
 from tfyard.sdk.merging import merged
 from tfyard.sdk.pages import Here, Page, Ports
 from tfyard.sdk.place import CommandEnded, CommandOutput, Copy, HelperOptions, NotebookOptions, TaskCommand

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import NoSuchJob, TfyardError
 from tfyard.kube import Forbidden
+from tfyard.model.callbacks import Say
 from tfyard.model.names import LATEST
 from tfyard.remote.reading import jobs
 from tfyard.remote.sweeps import attempts, store
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
     from tfyard.overview.record import RunRecord
     from tfyard.remote.reading.jobs import StoredTFJob
-    from tfyard.sdk.place import Place, Say
+    from tfyard.sdk.place import Place
 
     RecordedRun = tuple[RunDirectory, RunRecord]
 

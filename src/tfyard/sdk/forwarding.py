@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Protocol
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tfyard.errors import NotRunning, TfyardError, Usage
 from tfyard.kube import Forbidden, KubeError, PortRefused, Unauthorized
+from tfyard.model.callbacks import Say
 
 HOST = "127.0.0.1"
 PORT = re.compile(r"(?:(\d*):)?(\d+)")
@@ -21,8 +22,6 @@ HALF_CLOSED = 30.0
 that to the pod, and the client may still wait for the answer."""
 LAST_WORDS = 1.0
 """Seconds to wait for the reason when data cannot be sent any more."""
-
-Say = Callable[[str], None]
 
 
 class Port(Struct, frozen=True):

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 from tfyard.kube import Forbidden, Removed, Snapshot, requests, sync_lists
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
+from tfyard.model.callbacks import Contact, Say
 from tfyard.model.permission import Permission
 from tfyard.overview import sweep_text
 from tfyard.remote.reading import jobs
 from tfyard.remote.sweeps import store
 from tfyard.sdk import rows
 from tfyard.sdk.on_cluster import OnCluster
-from tfyard.sdk.place import Contact, Listed, silent
+from tfyard.sdk.place import Listed, silent
 
 if TYPE_CHECKING:
     from tfyard.kube import Resource
     from tfyard.remote.reading.jobs import StoredTFJob
     from tfyard.remote.sweeps.store import SweepObject
-    from tfyard.sdk.place import Place, Say
+    from tfyard.sdk.place import Place
 
 
 class JobsOnCluster:

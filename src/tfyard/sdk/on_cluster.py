@@ -12,6 +12,7 @@ from tfyard.extras import needs
 from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import only
+from tfyard.model.callbacks import Say
 from tfyard.remote.reading import jobs
 from tfyard.sdk import rows
 from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         NotebookOptions,
         Place,
         RerunOptions,
-        Say,
         TaskCommand,
     )
 

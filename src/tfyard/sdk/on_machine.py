@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfyard.errors import NotPossible, NotRunning, TfyardError, Usage
+from tfyard.model.callbacks import Say
 from tfyard.sdk import rows
 from tfyard.sdk.place import CommandEnded, Done, Intent, SpecText
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         Listed,
         Place,
         RerunOptions,
-        Say,
         TaskCommand,
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from tfyard.errors import TfyardError
-from tfyard.sdk.forwarding import HOST, Forwarding, Port, Reach, Say
+from tfyard.model.callbacks import Say
+from tfyard.sdk.forwarding import HOST, Forwarding, Port, Reach
 from tfyard.sdk.place import HelperOptions, Place
 
 LONGEST_START = 180.0

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import TfyardError
+from tfyard.model.callbacks import Contact, Say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.forwarding import Port
     from tfyard.sdk.pages import Here, Page, Ports
-
-Say = Callable[[str], None]
-"""Reports a message to the user: on standard error of a command, by the logger `tfyard` of a program."""
 
 
 # --- parameters
@@ -321,10 +319,6 @@ class Listed(Struct, frozen=True):
 
     def deleted(self) -> Listed:
         return replace(self, job=self.job.deleted())
-
-
-Contact = Callable[[str], None]
-"""Called with the reason when a watch is lost, and with an empty text when the jobs are known to be current."""
 
 
 def silent(_text: str) -> None:

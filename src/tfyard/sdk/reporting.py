@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from tfyard import formats
 from tfyard.errors import NotPossible, Usage
 from tfyard.formats import mlflow
+from tfyard.model.callbacks import Say
 from tfyard.model.names import MLFLOW_RUN
 from tfyard.remote.mlflow import JobAtMLflow
 
 if TYPE_CHECKING:
-    from tfyard.sdk.place import Place, Say
+    from tfyard.sdk.place import Place
 
 
 def at_mlflow(place: Place, uri: str, say: Say) -> JobAtMLflow:

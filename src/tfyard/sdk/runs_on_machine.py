@@ -7,14 +7,15 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfyard.model.callbacks import Contact, Say
 from tfyard.sdk import rows
 from tfyard.sdk.on_machine import OnMachine, all_runs, has_sweeps, home
-from tfyard.sdk.place import Contact, Listed, silent
+from tfyard.sdk.place import Listed, silent
 
 if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.overview.record import RunRecord
-    from tfyard.sdk.place import Place, Say
+    from tfyard.sdk.place import Place
     from tfyard.sdk.sweep_on_machine import SweepOnMachine
 
 LIST_EVERY = 1.0

@@ -17,6 +17,7 @@ from tfyard.formats.sweepfile.filling import filled
 from tfyard.kube import requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
+from tfyard.model.callbacks import Say
 from tfyard.model.sweep import SweepState, Trial
 from tfyard.overview import sweep_text
 from tfyard.overview.wording import duration
@@ -26,7 +27,7 @@ from tfyard.remote.reading.refusals import EDIT, explained
 from tfyard.remote.sweeps import store
 from tfyard.remote.sweeps.store import SweepObject
 from tfyard.sdk.on_cluster import OnCluster
-from tfyard.sdk.place import Done, Intent, Place, RerunOptions, Say
+from tfyard.sdk.place import Done, Intent, Place, RerunOptions
 from tfyard.sdk.sweep_place import SweepPlace, required_best
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -25,8 +24,6 @@ HOW_TO_GET_THEM = (
     " (downloads them, or builds them with Go, once)"
 )
 NEEDED = ("etcd", "kube-apiserver")
-Say = Callable[[str], None]
-"""Function that shows one line to the user."""
 
 
 class MissingBinaries(TfyardError):

@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from tfyard.controlplane.binaries import HERE, MissingBinaries, Say, pinned_version
+from tfyard.controlplane.binaries import HERE, MissingBinaries, pinned_version
+from tfyard.model.callbacks import Say
 
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",

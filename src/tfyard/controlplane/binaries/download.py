@@ -19,7 +19,8 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from tfyard.controlplane.binaries import HERE, MissingBinaries, Say, pinned_version
+from tfyard.controlplane.binaries import HERE, MissingBinaries, pinned_version
+from tfyard.model.callbacks import Say
 
 SERVER_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 ETCD_MODULE = "go.etcd.io/etcd/server/v3"

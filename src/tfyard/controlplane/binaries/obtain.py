@@ -5,9 +5,10 @@ import os
 import shutil
 from pathlib import Path
 
-from tfyard.controlplane.binaries import HERE, Binaries, MissingBinaries, Say, cache_folder, locate
+from tfyard.controlplane.binaries import HERE, Binaries, MissingBinaries, cache_folder, locate
 from tfyard.controlplane.binaries.build import build
 from tfyard.controlplane.binaries.download import Mirrors, NoDownload, download
+from tfyard.model.callbacks import Say
 
 
 def find_or_obtain(say: Say, folder: Path | None = None, mirrors: Mirrors | None = None) -> Binaries:

@@ -1,14 +1,14 @@
 """Remarks about what changes when workloads become a job, and the metadata of their pods that is kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tfyard.formats.yaml.source import Document
 from tfyard.model import CHIEF, MASTER, PS, WORKER, Manifest, tensorflow_container
+from tfyard.model.callbacks import Say
 
 from . import commands, identity, peers
 from .task import Workload
 
-Say = Callable[[str], None]
 _GENERATED = ("controller-uid", "job-name", "pod-template-hash", "controller-revision-hash")
 _GENERATED_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 """Labels that Kubernetes' controllers add to their templates and pods."""

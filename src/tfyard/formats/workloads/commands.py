@@ -2,12 +2,12 @@
 is fetched before the program starts, and the output goes to the log."""
 
 import re
-from collections.abc import Callable
 
 from msgspec import Struct
 
 from tfyard.formats import shell
 from tfyard.model import TENSORFLOW_CONTAINER, Code, Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import CLUSTER_VARIABLE
 
 HOSTS = {"PS_KEY": "PS_HOSTS", "WORKER_KEY": "WORKER_HOSTS"}
@@ -45,8 +45,6 @@ _FETCH = re.compile(
 _PLAIN_SHELL = ("sh", "/bin/sh")
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh")
 _PARTS = ("name", "command", "args", "env", "ports")
-
-Say = Callable[[str], None]
 
 
 class Program(Struct, frozen=True):

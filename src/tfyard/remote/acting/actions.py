@@ -18,6 +18,7 @@ from tfyard.kube.requests import FIELD_MANAGER, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.logs.lines import chosen
 from tfyard.model import CHIEF, MASTER, Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import KEEPS_PODS
 from tfyard.model.spelling import did_you_mean
 from tfyard.overview.job_table import state
@@ -33,8 +34,6 @@ from tfyard.views.program import waits_for
 WRITER = {"fieldManager": FIELD_MANAGER}
 LOOK_EVERY = 0.5
 """Seconds between two looks whether an action is complete."""
-
-Say = Callable[[str], None]
 
 
 class ClusterIntent(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Reaches a path of a job: in a helper pod if it is on a claim, else in the task's own container."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -11,6 +11,7 @@ from tfyard.errors import NotRunning, Usage
 from tfyard.file_trees import CopyError
 from tfyard.kube import Client, Forbidden, Kind, NotFound, list_all, requests
 from tfyard.model import Job, Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import mounts
 from tfyard.remote.copying.container_files import ContainerAddress, ContainerFiles
@@ -27,7 +28,6 @@ LONGEST_COPY = 6 * 3600
 
 OTHER_USER = "--helper-user UID copies as another user, such as 0"
 
-Say = Callable[[str], None]
 _PODS, _CLAIM = Kind(PodDetails), msgspec.json.Decoder(Claim)
 
 

@@ -10,7 +10,7 @@ The next helper of the namespace deletes what has ended.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
@@ -30,6 +30,7 @@ from tfyard.kube import (
 )
 from tfyard.kube.pod_streams import PodCommand, start
 from tfyard.model import Manifest, names, restricted, tensorflow_container
+from tfyard.model.callbacks import Say
 from tfyard.model.container_reasons import CRASH_LOOP, IMAGE_PROBLEMS, PULL_FAILED
 from tfyard.model.restricted import USER
 from tfyard.remote.reading.events import EVENTS
@@ -58,7 +59,6 @@ LONGEST_DELETION = 15.0
 PROBLEMS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", CRASH_LOOP)
 OF_USER = ("runAsUser", "runAsGroup", "supplementalGroups", "fsGroup")
 
-Say = Callable[[str], None]
 _POD = msgspec.json.Decoder(PodView)
 _PODS, _EVENTS = Kind(PodView), Kind(EventView)
 

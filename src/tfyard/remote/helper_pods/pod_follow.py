@@ -23,6 +23,7 @@ from tfyard.kube import (
     watch,
 )
 from tfyard.kube.pod_streams import PodConnection
+from tfyard.model.callbacks import Say
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
@@ -37,7 +38,6 @@ PATIENCE = 30.0
 RETRY = 0.5
 
 _PODS = Kind(PodView)
-Say = Callable[[str], None]
 
 
 class PodChoice(Struct, frozen=True):

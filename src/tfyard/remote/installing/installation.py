@@ -4,7 +4,7 @@ Other TFJob operators are configured to leave TFJobs alone, if asked, and get th
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.requests import DEPLOYMENTS, TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import LEASE_NAME
 from tfyard.model.permission import Permission
 from tfyard.remote.installing import pod_waits
@@ -32,8 +33,6 @@ FIELD_MANAGER = "tfyard-install"
 STRICT = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
 INSTALLED = [kind for kind in KINDS if kind not in ("Namespace", "CustomResourceDefinition")]
 """Kinds of objects that belong to an installation alone."""
-
-Say = Callable[[str], None]
 
 
 class CannotInstall(TfyardError):

@@ -9,6 +9,7 @@ from tfyard.kube import Kind, NotFound, requests
 from tfyard.kube.requests import DEPLOYMENTS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import LEASE_NAME
 from tfyard.remote.installing.addresses import named
 from tfyard.remote.reading.views import list_pods
@@ -19,8 +20,6 @@ LONGEST_STOP = 120.0
 """Longest wait for the operator's end, in seconds; the grace period of its pods is 30."""
 LONGEST_ROLLOUT = 300.0
 """Longest wait for a rollout, in seconds; most of them are for an image that a node must pull first."""
-
-Say = Callable[[str], None]
 
 
 def until_ready(client: SyncClient, settings: Settings, timeout: float, say: Say) -> None:

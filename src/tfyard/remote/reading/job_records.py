@@ -3,7 +3,7 @@
 The ConfigMap is immutable and owned by the job, so it goes with it. The operator does nothing for it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -17,6 +17,7 @@ from tfyard.kube import AlreadyExists, KubeError, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.logs import devices
 from tfyard.model import Job, Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.names import CODE_VOLUME, JOB_NAME, PACKAGES_VOLUME, SWEEP
 from tfyard.overview import attempts, job_record
@@ -35,8 +36,6 @@ HEAD = 256 << 10
 """Bytes of a log in which TensorFlow says its version and its devices."""
 TAIL = {"tailLines": "20", "limitBytes": str(256 << 10)}
 """The end of the log of an init container, which tells packages and commit in its last lines."""
-
-Say = Callable[[str], None]
 
 
 # --- written by the client

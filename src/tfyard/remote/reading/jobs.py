@@ -21,8 +21,8 @@ from tfyard.kube import (
 from tfyard.kube.decoding import decode, items
 from tfyard.kube.requests import BOTH_TFJOBS, TFJOBS
 from tfyard.kube.sync import ANYTHING, SyncClient
-from tfyard.kube.sync_lists import Contact
 from tfyard.model import Manifest
+from tfyard.model.callbacks import Contact
 from tfyard.model.names import DELETED_BY_TTL, SWEEP
 from tfyard.model.spelling import nearest
 from tfyard.model.summary import JobSummary

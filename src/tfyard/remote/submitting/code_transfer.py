@@ -9,7 +9,7 @@ import hashlib
 import os
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from tfyard.job_input.code_folder import CodeFolder, FolderFile
 from tfyard.kube import Access, Client, Transient, requests
 from tfyard.kube.pod_streams import STDOUT, PodCommand, RemoteProcess, start
 from tfyard.model.backoff import Backoff
+from tfyard.model.callbacks import Say
 from tfyard.remote.copying import transfer
 from tfyard.remote.helper_pods import helper_pod
 from tfyard.remote.helper_pods.helper_pod import HelperPod, Mount
@@ -39,8 +40,6 @@ LAST_WORDS = 2000
 """Bytes of the pod's output that are kept."""
 PATIENCE = 5.0
 """Seconds for the pod to say why it stopped reading."""
-
-Say = Callable[[str], None]
 
 
 class UploadFailed(TfyardError):

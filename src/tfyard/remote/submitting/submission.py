@@ -22,6 +22,7 @@ from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import CODE, QUEUE_NAME
 from tfyard.overview import preflight as overview
 from tfyard.overview.doctor import Finding
@@ -62,7 +63,6 @@ LARGE = 512 << 10
 """Bytes of a TFJob above which `submit` warns: all of it is sent at each change of its status."""
 
 T = TypeVar("T")
-Say = Callable[[str], None]
 Upload = Callable[[Plan], None]
 Annotate = Callable[[dict[str, str], CodeReading], dict[str, str]]
 """Annotations of a job that is about to be submitted, from those that the existing one keeps, and its code."""

@@ -5,7 +5,6 @@ Users may not bind roles. Whether the binding is there is asked before anything 
 that; else the pod itself says it.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from tfyard.install.settings import REPOSITORY
 from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, restricted
+from tfyard.model.callbacks import Say
 from tfyard.model.names import SWEEP
 from tfyard.remote.reading.refusals import EDIT, granted
 
@@ -39,8 +39,6 @@ NEEDED = (
     ("", "pods", "log", "get"),
 )
 """Permissions by which it is seen whether the role is bound."""
-
-Say = Callable[[str], None]
 
 
 class DriverPod(Struct, frozen=True, kw_only=True):

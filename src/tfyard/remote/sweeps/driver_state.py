@@ -1,10 +1,10 @@
 """Whether the Job of a sweep drives it, and what keeps it from that, as its pod and its events say it."""
 
 import time
-from collections.abc import Callable
 
 from tfyard.kube import KubeError, requests
 from tfyard.kube.sync import SyncClient
+from tfyard.model.callbacks import Say
 from tfyard.model.container_reasons import BEING_SET_UP
 from tfyard.model.names import SWEEP
 from tfyard.remote.reading import views
@@ -17,8 +17,6 @@ from .store import SweepObject
 
 BEGINS_WITHIN = 20.0
 LOOK_EVERY = 0.5
-
-Say = Callable[[str], None]
 
 
 def wait_for_begin(client: SyncClient, sweep: SweepObject, pod: DriverPod, say: Say) -> None:

@@ -3,7 +3,6 @@ again."""
 
 import random
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from tfyard import formats
@@ -11,6 +10,7 @@ from tfyard.errors import NoSuchJob, NotPossible
 from tfyard.kube import Conflict, KubeError, Transient
 from tfyard.kube.sync import BACKOFF, SyncClient
 from tfyard.model import Job
+from tfyard.model.callbacks import Say
 from tfyard.model.sweep import SweepState
 from tfyard.sweeps.decide import resumed
 from tfyard.sweeps.driver import CannotGoOn, DrivenElsewhere, Driver, Watch
@@ -20,8 +20,6 @@ from . import store
 from .saving import SweepStore, unless_taken_over
 from .store import STOP, DriverKind, SweepObject
 from .trials import PARALLEL, TrialsOnCluster, stop_all
-
-Say = Callable[[str], None]
 
 
 class DriveOnCluster:

@@ -15,6 +15,7 @@ from tfyard.kube import AlreadyExists, NotFound, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
+from tfyard.model.callbacks import Say
 from tfyard.model.names import SWEEP
 from tfyard.model.sweep import SweepSpec, SweepState, Trial
 from tfyard.overview import sweep_text
@@ -24,7 +25,7 @@ from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import applying
 from tfyard.remote.submitting.applying import ApplyOptions
 from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, prepare
-from tfyard.remote.submitting.submission import Parcel, Say, Upload, check, create, pack, uploader
+from tfyard.remote.submitting.submission import Parcel, Upload, check, create, pack, uploader
 from tfyard.render import code as rendering
 from tfyard.sweeps.decide import begun
 from tfyard.sweeps.search import Random
