@@ -18,7 +18,7 @@ from tfyard.kube import NotFound, kubeconfig, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.model import Manifest
 from tfyard.model.names import DELETED_BY_TTL, QUEUE_NAME
-from tfyard.overview.job_record import Origin
+from tfyard.model.origin import Origin
 from tfyard.remote.reading import job_records
 from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.testing import ControlPlane

@@ -166,7 +166,7 @@ def test_old_runs_go_when_there_are_too_many_and_it_is_said(yard: Yard) -> None:
 
 def test_a_run_that_goes_on_never_counts(tmp_path: Path) -> None:
     from tfyard.model import Job
-    from tfyard.overview.record import RunRecord
+    from tfyard.model.run_record import RunRecord
 
     now = datetime(2024, 1, 1, tzinfo=UTC)
     run = run_directory.RunDirectory.make(tmp_path, Job(name="t"), now, lambda _: None)

@@ -15,7 +15,7 @@ from tests.model.test_secrecy import SECRET
 from tfyard.backends.local import run_names
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import runs
-from tfyard.overview.record import RunRecord
+from tfyard.model.run_record import RunRecord
 
 pytestmark = pytest.mark.processes
 PROGRAM = """\

@@ -12,7 +12,7 @@ from tfyard.errors import NotPossible, TfyardError
 from tfyard.job_input.bounded_process import QuestionLimits
 from tfyard.job_input.git import LARGEST_NEW, NO_TREE, read
 from tfyard.job_input.git_trees import RecordedCode, checked_out, difference
-from tfyard.overview.job_record import LARGEST_DIFF, CodeState
+from tfyard.model.origin import LARGEST_DIFF, CodeState
 
 pytestmark = pytest.mark.processes
 

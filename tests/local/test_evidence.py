@@ -7,7 +7,7 @@ import pytest
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local.evidence import gather
-from tfyard.overview.record import RunRecord
+from tfyard.model.run_record import RunRecord
 from tfyard.overview.why import explain
 
 NOW = datetime(2024, 11, 16, 4, tzinfo=UTC)

@@ -8,8 +8,9 @@ import pytest
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import job_records, options_file, runs
-from tfyard.overview.job_record import Origin, told_software
-from tfyard.overview.record import RunRecord, TaskRecord
+from tfyard.model.origin import Origin
+from tfyard.model.run_record import RunRecord, TaskRecord
+from tfyard.overview.job_record import told_software
 from tfyard.tracking.orders import KEPT, kept
 
 DAMAGED = {

@@ -16,8 +16,8 @@ from tfyard.local.logs import RunLogReader
 from tfyard.logs.lines import Lines, LogSelection, Remark, Start
 from tfyard.model import Ending, Status
 from tfyard.model.run_events import Log, Metric, RunEvent
+from tfyard.model.run_record import RunRecord, TaskRecord
 from tfyard.node.log_times import SECOND, TimeIndex, rfc3339
-from tfyard.overview.record import RunRecord, TaskRecord
 
 BEGAN = datetime.fromtimestamp(T // SECOND, UTC)
 

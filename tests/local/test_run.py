@@ -10,7 +10,7 @@ from tfyard.local.prepare import prepare
 from tfyard.local.run import Execution
 from tfyard.local.settings import RunOptions
 from tfyard.model.run_events import Log, Over, Phase
-from tfyard.overview.record import RunRecord
+from tfyard.model.run_record import RunRecord
 
 pytestmark = pytest.mark.processes
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local.views import view
+from tfyard.model.run_record import RunRecord, TaskRecord
 from tfyard.node.log_times import RECORD, SECOND
-from tfyard.overview.record import RunRecord, TaskRecord
 
 BEGAN = datetime(2024, 11, 16, 4, tzinfo=UTC)
 

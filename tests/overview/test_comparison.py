@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from tfyard.model.origin import CodeState, MachineRecord, Origin, Software
 from tfyard.overview import comparison_text, curve_panels
 from tfyard.overview.attempts import Attempt
 from tfyard.overview.best_values import best_values, better
 from tfyard.overview.comparison import ComparedJob, Comparison, compare, curves
-from tfyard.overview.job_record import CodeState, JobRecord, MachineRecord, Origin, RoleRecord, Software
+from tfyard.overview.job_record import JobRecord, RoleRecord
 from tfyard.overview.metrics import Point
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from tests.overview.test_comparison import job
+from tfyard.model.origin import Software
 from tfyard.overview.comparison_text import plain_record
-from tfyard.overview.job_record import Software, schema, told_commit, told_software
+from tfyard.overview.job_record import schema, told_commit, told_software
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "schemas" / "record.json").read_text())
 

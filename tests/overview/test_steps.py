@@ -4,7 +4,8 @@ import pytest
 
 from tfyard.model import Status
 from tfyard.model.run_events import Log, Metric, Started
-from tfyard.overview.steps import StartSteps, Steps, rows
+from tfyard.model.run_record import StartSteps
+from tfyard.overview.steps import Steps, rows
 from tfyard.overview.summary import start_rows
 
 from .test_record import recorder

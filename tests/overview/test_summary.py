@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from tfyard.model.run_events import Metric
+from tfyard.model.run_record import RunRecord, TaskRecord
 from tfyard.overview.progress import Progress
-from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.summary import (
     RUN_COLUMNS,
     TASK_COLUMNS,

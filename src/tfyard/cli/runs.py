@@ -20,10 +20,10 @@ from tfyard.local import runs
 from tfyard.local.evidence import why
 from tfyard.logs.readings import storable
 from tfyard.logs.terminal_text import with_reset_colours, without_colours
+from tfyard.model.run_record import RunRecord
 from tfyard.model.sweep import SweepState
 from tfyard.node.logs import LogFileFollower, WrittenLines
 from tfyard.overview import lost_peers, sweep_text
-from tfyard.overview.record import RunRecord
 from tfyard.overview.summary import RUN_COLUMNS, run_row
 from tfyard.overview.wording import PROGRAM, harmless
 from tfyard.sdk.on_machine import has_sweeps

@@ -9,8 +9,8 @@ from pathlib import Path
 from tfyard.job_input import git
 from tfyard.job_input.bounded_process import QuestionLimits
 from tfyard.model import Code
+from tfyard.model.origin import CodeState
 from tfyard.model.secrecy import scrubbed
-from tfyard.overview.job_record import CodeState
 
 LONGEST, LONGEST_AFTER = 10.0, 2.0
 """Seconds for git, and those that the caller waits for it in the end."""

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.job_input.bounded_process import ProgramAnswer, QuestionLimits, ask
+from tfyard.model.origin import LARGEST_DIFF, CodeState
 from tfyard.model.secrecy import reveals, scrubbed
-from tfyard.overview.job_record import LARGEST_DIFF, CodeState
 
 LONGEST = 10.0
 """Seconds for all questions together."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tfyard.errors import NotPossible, TfyardError
 from tfyard.job_input.bounded_process import QuestionLimits
 from tfyard.job_input.git import GitTree
-from tfyard.overview.job_record import CodeState
+from tfyard.model.origin import CodeState
 
 LONGEST = 120.0
 """Seconds; a large tree is read twice."""

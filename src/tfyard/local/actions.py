@@ -21,8 +21,8 @@ from tfyard.local.prepare import prepare
 from tfyard.local.run_control import Order, Reply
 from tfyard.logs.lines import chosen
 from tfyard.model import RoleMemory, Status
+from tfyard.model.run_record import RunRecord
 from tfyard.overview.job_table import CUT_OFF
-from tfyard.overview.record import RunRecord
 
 if TYPE_CHECKING:
     from tfyard.local.prepared import PreparedRun

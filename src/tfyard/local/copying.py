@@ -9,10 +9,10 @@ from tfyard.errors import Usage
 from tfyard.file_trees import Copied, CopyProgress, Landing, digest, some, walk
 from tfyard.local.views import job_of
 from tfyard.model import Job
+from tfyard.model.run_record import RunRecord
 from tfyard.node.volumes import LASTING, inside
 from tfyard.overview import mounts
 from tfyard.overview.mounts import Mounted
-from tfyard.overview.record import RunRecord
 
 CHUNK = 1 << 20
 

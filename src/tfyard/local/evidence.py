@@ -9,10 +9,10 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import options_file
 from tfyard.local.views import began, job_of, last_log
 from tfyard.model import Condition, Job, Manifest, Status, tensorflow_container
+from tfyard.model.run_record import PREPARING, RunRecord, TaskRecord
 from tfyard.node.logs import tail
 from tfyard.overview import why_text
 from tfyard.overview.evidence import End, Evidence, LogTail, Preparation
-from tfyard.overview.record import PREPARING, RunRecord, TaskRecord
 from tfyard.overview.why import explain
 
 LOG_SIZE, LOG_LINES = 64 * 1024, 2_000

@@ -17,7 +17,7 @@ from tfyard.local import gpus, job_records, recording
 from tfyard.local.machine import base_env
 from tfyard.local.prepared import PreparedRun
 from tfyard.model import Job, Role, tensorflow_container
-from tfyard.overview.job_record import CodeState, Origin, Software
+from tfyard.model.origin import CodeState, Origin, Software
 from tfyard.overview.parameters import decisive_container, plain_env
 
 WORKTREES = "worktrees"

@@ -11,10 +11,11 @@ from tfyard.local.recording import DIFF, FILE
 from tfyard.logs import devices
 from tfyard.model import Job
 from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.origin import Origin
+from tfyard.model.run_record import RunRecord
 from tfyard.overview import attempts, job_record
-from tfyard.overview.job_record import JobRecord, Origin
+from tfyard.overview.job_record import JobRecord
 from tfyard.overview.parameters import command, parameters
-from tfyard.overview.record import RunRecord
 from tfyard.planner.leaders import deciding_task
 
 HEAD = 256 << 10

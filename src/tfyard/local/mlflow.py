@@ -10,7 +10,7 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import recording
 from tfyard.local.prepared import PreparedRun
 from tfyard.model import MLflow
-from tfyard.overview.record import RunRecord
+from tfyard.model.run_record import RunRecord
 from tfyard.tracking.orders import TrackedRun, TrackingEnd, kept
 from tfyard.tracking.tracker import Tracker, order
 

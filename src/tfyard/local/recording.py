@@ -26,8 +26,9 @@ from tfyard.job_input.code_reading import submitter
 from tfyard.local import gpus
 from tfyard.local.machine import Machine, memory
 from tfyard.local.prepared import PreparedRun
+from tfyard.model.origin import CodeState, MachineRecord, Origin, Software
 from tfyard.model.secrecy import scrubbed
-from tfyard.overview.job_record import CodeState, MachineRecord, Origin, Software, told_software
+from tfyard.overview.job_record import told_software
 from tfyard.overview.parameters import command, decisive_container, parameters, plain_env, with_values
 
 T = TypeVar("T")

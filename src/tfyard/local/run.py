@@ -24,9 +24,10 @@ from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_
 from tfyard.local.started_by_user import script_path
 from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.run_events import Ended, Note, Over, Phase, ResourceUsage, RunEvent, Started
+from tfyard.model.run_record import RunRecord
 from tfyard.node import interpreter
 from tfyard.node.processes import ContainerCommand
-from tfyard.overview.record import Recorder, RunRecord
+from tfyard.overview.record import Recorder
 from tfyard.overview.wording import harmless
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from tfyard.planner.results import ready
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tfyard.model.run_record import RunRecord
     from tfyard.overview.metrics import Point
     from tfyard.overview.progress import Progress
-    from tfyard.overview.record import RunRecord
 
 API_VERSION, KIND = "tfyard.dev/v1", "Run"
 """apiVersion and kind of a run that is shown as an object among TFJobs."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfyard.errors import NotRunning
+from tfyard.model.run_record import RunRecord
 from tfyard.node import linux_namespaces
 from tfyard.node.orphans import MARK, owner, parent_of, stat_fields
-from tfyard.overview.record import RunRecord
 
 CANNOT_RUN, NOT_FOUND = 126, 127
 """Exit codes, as of a shell."""

@@ -16,9 +16,9 @@ from tfyard.local import options_file, views
 from tfyard.local.copying import locate
 from tfyard.local.tensorboard import has_tensorboard
 from tfyard.model import tensorflow_container
+from tfyard.model.run_record import RunRecord
 from tfyard.node import interpreter
 from tfyard.node.orphans import die_with
-from tfyard.overview.record import RunRecord
 
 HOST = "127.0.0.1"
 EVENTS = "*tfevents*"

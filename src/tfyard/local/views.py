@@ -15,6 +15,7 @@ from tfyard.errors import Invalid
 from tfyard.local import runs
 from tfyard.local.tasks import is_below
 from tfyard.model import Event, Job, Status
+from tfyard.model.run_record import RunRecord, TaskRecord
 from tfyard.model.summary import RecordedEvent
 from tfyard.model.sweep import values_text
 from tfyard.node.log_times import SECOND, TimeIndex
@@ -24,7 +25,6 @@ from tfyard.overview import metrics
 from tfyard.overview.attempts import Attempt, failed, merged, remembered
 from tfyard.overview.job_view import OF_RUNS, JobView, ToldEvent, outputs
 from tfyard.overview.progress import total_steps
-from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.top import TaskUse
 from tfyard.overview.wording import on_this_machine
 

@@ -17,15 +17,14 @@ from msgspec import Struct
 
 from tfyard.model import Job, Role, tensorflow_container
 from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.origin import Origin, Software
 from tfyard.model.quantity import amount
 from tfyard.overview.attempts import Attempt, gpus
 from tfyard.overview.best_values import BestValue
 
-VERSION = 1
 UNKNOWN = "unknown"
 LARGEST = 512 << 10
 """Bytes of a record of the client, with its diff: all of it is kept in one ConfigMap."""
-LARGEST_DIFF = 384 << 10
 TENSORFLOW = (
     "tensorflow",
     "tensorflow-cpu",
@@ -37,65 +36,6 @@ TENSORFLOW = (
 """Packages that are TensorFlow."""
 TOLD_PACKAGES = "packages: "
 _COMMIT = re.compile(r"^commit: ([0-9a-f]{40,64})$", re.MULTILINE)
-
-
-class CodeState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The code of a job as git knows it."""
-
-    commit: str = ""
-    """The commit is empty if it is unknown, or if the tree has none yet."""
-    branch: str = ""
-    """The branch is empty if the head is detached."""
-    remote: str = ""
-    """Address from which the code comes, without credentials."""
-    root: str = ""
-    """The tree's folder on this machine."""
-    folder: str = ""
-    """Path of the job's folder in the tree."""
-    is_dirty: bool | None = None
-    changed: tuple[str, ...] = ()
-    """The changed files of a dirty tree, as `git status --short` writes them."""
-    missing: tuple[str, ...] = ()
-    """Changes that are not in the recorded diff, and why."""
-    problem: str = ""
-    """Why nothing, or not more, is known."""
-
-
-class Software(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Python and the packages with which the tasks ran."""
-
-    python: str = ""
-    packages: dict[str, str] = {}
-    problem: str = ""
-    """Why the packages are not known."""
-
-
-class MachineRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The machine of a run."""
-
-    name: str = ""
-    system: str = ""
-    cpus: int = 0
-    memory: int = 0
-    """The memory is counted in bytes."""
-    gpus: tuple[str, ...] = ()
-
-
-class Origin(Struct, frozen=True, kw_only=True):
-    """What the client knew when it started or submitted the job."""
-
-    version: int = VERSION
-    tfyard: str = ""
-    submitter: str = ""
-    """The user, as the client says."""
-    at: datetime | None = None
-    command: tuple[str, ...] = ()
-    parameters: dict[str, str] = {}
-    code: CodeState = CodeState()
-    software: Software | None = None
-    """A script of tfyard's in the pods of a job on a cluster tells it; it is None where there is none."""
-    machine: MachineRecord | None = None
-    """The value is None if the job runs on a cluster."""
 
 
 class RoleRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

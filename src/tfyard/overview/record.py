@@ -2,65 +2,15 @@
 
 from datetime import datetime, timedelta
 
-from msgspec import Struct
-
 from tfyard.errors import Interrupted
 from tfyard.model import EVALUATOR, Ending, Job, Status, Task, preparations
 from tfyard.model.run_events import Ended, RunEvent, Started
-from tfyard.model.status import Time
-from tfyard.model.sweep import TrialOf
-from tfyard.overview.steps import StartSteps, Steps
+from tfyard.model.run_record import PREPARING, RunRecord, TaskRecord
+from tfyard.overview.steps import Steps
 from tfyard.overview.wording import on_this_machine
 from tfyard.planner import indexes
 
 INTERRUPT_CODE = Interrupted.exit_code
-PREPARING = "Preparing"
-"""Outcome of a task whose init container runs."""
-
-"""Phases of a run that ended before its job did."""
-
-
-class TaskRecord(Struct, frozen=True, kw_only=True):
-    name: str
-    outcome: str
-    exit_code: int | None = None
-    starts: int = 1
-    cpu: float = 0.0
-    """Seconds of CPU time, of all starts of the task."""
-    peak: int = 0
-    """Highest memory use in bytes."""
-    preparing: str = ""
-    """The init container that runs, because of which the program has not started; empty: none."""
-    steps: tuple[StartSteps, ...] = ()
-    """Where each of its starts began; only of a task that started more than once."""
-
-
-class RunRecord(Struct, frozen=True, kw_only=True):
-    name: str
-    job: str
-    started: Time
-    ended: Time | None = None
-    phase: str = "Running"
-    exit_code: int | None = None
-    message: str = ""
-    tasks: tuple[TaskRecord, ...] = ()
-    expires: Time | None = None
-    pid: int = 0
-    """Process id of the tfyard that runs it; 0 once it has ended."""
-    mounts: dict[str, str] = {}
-    """Volume -> directory, from `--mount`."""
-    is_locked: bool = False
-    """Whether the tfyard that runs it holds the lock of its directory; not every file system has locks."""
-    resumes: str = ""
-    """Name of the run that it continues; empty: none."""
-    trial: TrialOf | None = None
-    """The trial of a sweep that it is; None: it is a run by itself."""
-
-    @property
-    def has_failure(self) -> bool:
-        """Whether the job has failed, or has succeeded although a task failed."""
-        succeeded_without = self.phase == "Succeeded" and any(t.outcome == "Failed" for t in self.tasks)
-        return self.phase == "Failed" or succeeded_without
 
 
 class Recorder:

@@ -7,31 +7,14 @@ metrics now and then: their first report then comes some steps later.
 import re
 from typing import Literal
 
-from msgspec import Struct
-
 from tfyard.model.run_events import Log, Metric, RunEvent, Started
+from tfyard.model.run_record import StartSteps
 
 START_COLUMNS = ("TASK", "START", "BEGAN AT", "REPORTED UP TO", "LOST")
 FIRST_LINES = 500
 """Number of lines of a log among which the one is looked for that says where the program begins."""
 _VERBS = "begin|start|resum|restor|continu|load|recover"
 _TOLD = rf"(?i)\b(?:{_VERBS})\w*\b.*?(?:(?:\b|_)step\b[\s:=#]*|\bckpt-)(\d[\d,]*)"
-
-
-class StartSteps(Struct, frozen=True, kw_only=True):
-    """What one start of a task trained."""
-
-    start: int
-    unit: Literal["step", "epoch"] = "step"
-    began: int | None = None
-    """Where the program said that it begins, or else its first report."""
-    is_told: bool = False
-    """Whether the program said where it begins."""
-    reached: int | None = None
-    """The furthest report."""
-    lost: int | None = None
-    """Steps, or epochs begun, that an earlier start reported and this one trained again: at most so many, if the
-    program did not say where it begins; None: not known."""
 
 
 class Steps:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from tfyard.model.run_record import RunRecord, TaskRecord
 from tfyard.overview.progress import Progress
-from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.steps import rows
 from tfyard.overview.wording import duration, size
 

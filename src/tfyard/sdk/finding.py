@@ -27,7 +27,7 @@ from tfyard.sdk.on_machine import OnMachine, all_runs, has_runs, has_sweeps, hom
 if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.kube.sync import SyncClient
-    from tfyard.overview.record import RunRecord
+    from tfyard.model.run_record import RunRecord
     from tfyard.remote.reading.jobs import StoredTFJob
     from tfyard.sdk.place import Place
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tfyard.local.views import RunUsage
     from tfyard.logs.lines import LogEvent, LogSelection
     from tfyard.model import Manifest
+    from tfyard.model.run_record import RunRecord
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
     from tfyard.overview.job_record import JobRecord
     from tfyard.overview.job_view import JobView, ToldEvent
     from tfyard.overview.metrics import Point
-    from tfyard.overview.record import RunRecord
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.messages import Rerun, Resume, StartRun
     from tfyard.sdk.pages import Here, Page, Ports

@@ -14,7 +14,7 @@ from tfyard.sdk.place import Listed, silent
 
 if TYPE_CHECKING:
     from tfyard.backends.local.run_directory import RunDirectory
-    from tfyard.overview.record import RunRecord
+    from tfyard.model.run_record import RunRecord
     from tfyard.sdk.place import Place
     from tfyard.sdk.sweep_on_machine import SweepOnMachine
 

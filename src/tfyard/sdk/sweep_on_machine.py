@@ -21,6 +21,7 @@ from tfyard.local.prepare import prepare
 from tfyard.local.settings import RunOptions
 from tfyard.local.sweeps import Slot, SweepFolder, slots
 from tfyard.model import Job
+from tfyard.model.run_record import RunRecord
 from tfyard.model.sweep import (
     TRIAL_ACTIVE,
     TRIAL_DONE,
@@ -32,7 +33,6 @@ from tfyard.model.sweep import (
     Values,
     trial_name,
 )
-from tfyard.overview.record import RunRecord
 from tfyard.overview.sweep_notes import notes
 from tfyard.overview.why import explain
 from tfyard.sdk import starting

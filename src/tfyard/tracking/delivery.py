@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.origin import Origin
 from tfyard.tracking import payloads
 from tfyard.tracking.client import MLflowRefused, MLflowServer
 from tfyard.tracking.orders import KEPT, TrackedRun, TrackingOrder
@@ -106,8 +107,6 @@ class Delivery:
         record = Path(self.state.order.record)
         if self.state.has_code or not self.state.order.record or not record.exists():
             return
-        from tfyard.overview.job_record import Origin  # 100 ms, for which no job should wait
-
         with suppress(*CORRUPT_JSON):
             tags = payloads.of_code(msgspec.json.decode(record.read_bytes(), type=Origin).code)
             self._server.post("runs/log-batch", {"run_id": self.state.run, "tags": payloads.pairs(tags)})

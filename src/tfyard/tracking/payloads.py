@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from tfyard.overview.job_record import CodeState
+    from tfyard.model.origin import CodeState
 
 Payload = dict[str, Any]
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tfyard.backends.local import run_directory, run_names
 from tfyard.errors import NoSuchJob
 from tfyard.model import Job
-from tfyard.overview.record import RunRecord
+from tfyard.model.run_record import RunRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -18,7 +18,8 @@ from tfyard.errors import NotPossible
 from tfyard.install.roles import EDIT_RULES, rules
 from tfyard.kube import kubeconfig, requests
 from tfyard.model.names import CODE
-from tfyard.overview.job_record import LARGEST, CodeState, Origin
+from tfyard.model.origin import CodeState, Origin
+from tfyard.overview.job_record import LARGEST
 from tfyard.remote.acting import actions
 from tfyard.remote.acting.reruns import RerunChanges
 from tfyard.remote.reading import job_records

@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job, Status
 from tfyard.model.corrupt_json import CORRUPT_JSON
+from tfyard.model.run_record import PREPARING, RunRecord
 from tfyard.node import SCRATCH, WORK
-from tfyard.overview.record import PREPARING, RunRecord
 
 HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
 """Folder of runs and volumes; TFYARD_HOME is for working directories that cannot be written to."""

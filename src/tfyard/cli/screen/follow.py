@@ -37,10 +37,10 @@ from tfyard.model.run_events import (
     Started,
     Unfinished,
 )
+from tfyard.model.run_record import RunRecord
 from tfyard.node import standard_input
 from tfyard.overview import lost_peers
 from tfyard.overview.progress import Progress, total_steps
-from tfyard.overview.record import RunRecord
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
 
 REFRESH_EVERY = 0.15

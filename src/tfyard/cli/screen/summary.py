@@ -6,9 +6,9 @@ from math import isfinite
 
 from tfyard.cli.screen.rows import columns as terminal_columns
 from tfyard.cli.screen.rows import hanging
+from tfyard.model.run_record import RunRecord
 from tfyard.overview.curves import Curve, share
 from tfyard.overview.progress import Progress
-from tfyard.overview.record import RunRecord
 from tfyard.overview.steps import START_COLUMNS
 from tfyard.overview.summary import TASK_COLUMNS, details, headline, start_rows, task_row
 from tfyard.overview.wording import number

@@ -16,7 +16,7 @@ from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.names import MLFLOW_RUN, PACKAGES_VOLUME, RERUN_OF, SWEEP, TRIAL, VALUES
-from tfyard.overview.job_record import CodeState
+from tfyard.model.origin import CodeState
 from tfyard.remote.reading import job_records, jobs, views
 from tfyard.remote.reading.jobs import Scope, StoredTFJob
 from tfyard.remote.submitting import code_lookup

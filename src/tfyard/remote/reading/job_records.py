@@ -20,9 +20,10 @@ from tfyard.model import Job, Manifest
 from tfyard.model.callbacks import Say
 from tfyard.model.corrupt_json import CORRUPT_JSON
 from tfyard.model.names import CODE_VOLUME, JOB_NAME, PACKAGES_VOLUME, SWEEP
+from tfyard.model.origin import CodeState, Origin, Software
 from tfyard.overview import attempts, job_record
 from tfyard.overview.attempts import Attempt
-from tfyard.overview.job_record import LARGEST, CodeState, JobRecord, Origin, Software
+from tfyard.overview.job_record import LARGEST, JobRecord
 from tfyard.overview.job_table import state
 from tfyard.overview.parameters import command, parameters
 from tfyard.planner.leaders import deciding_task, leading_role
