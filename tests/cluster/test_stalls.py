@@ -28,7 +28,7 @@ def test_a_job_that_hangs_says_so_and_shows_what_its_programs_do(jobs: Jobs) -> 
     jobs.until_phase("hangs", "Stalled")
     why = jobs.tfyard("why", "hangs", "--stacks")
     assert why.code == 3, why.err
-    assert why.out.startswith("worker-0 has written no line for more than 4 s: it hangs\n")
+    assert why.out.startswith("worker-0 has written no line for more than 4s: it hangs\n")
     assert "Z: step 1\n" in why.out
     first, second = why.out.split("\nworker-0, process ")[1].split("\nworker-1, process ")
     assert "waits_for_a_peer" in first

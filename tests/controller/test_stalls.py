@@ -109,7 +109,7 @@ async def test_one_log_is_asked_for_now_and_then_and_the_job_says_when_it_stalls
         logs.write("train-worker-0", "Epoch 3/10")
         stalled = await has(scene, "train", "True", "NoOutput")
         assert stalled["message"].startswith(
-            f"worker-0 has written no line for more than {SECONDS} s; the last one,"
+            f"worker-0 has written no line for more than {SECONDS}s; the last one,"
         )
         assert stalled["message"].endswith("Z: Epoch 3/10")
         assert (await scene.status("train"))["phase"] == "Stalled"

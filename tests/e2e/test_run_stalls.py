@@ -49,7 +49,7 @@ def test_a_run_that_hangs_says_so_shows_what_it_does_and_goes_on(yard: Yard) -> 
     why = yard.tfyard("why", "@latest", "--stacks")
     assert why.returncode == 3, why.stdout + why.stderr
     first, *_ = why.stdout.splitlines()
-    assert first == "worker-0 has written no line for more than 2 s: it hangs"
+    assert first == "worker-0 has written no line for more than 2s: it hangs"
     for task in ("worker-0", "worker-1"):
         _, _, of_task = why.stdout.partition(f"\n{task}, process ")
         assert "waits_for_a_peer (" in of_task.partition("\n\n")[0], why.stdout
@@ -58,7 +58,7 @@ def test_a_run_that_hangs_says_so_shows_what_it_does_and_goes_on(yard: Yard) -> 
     assert "waits_for_a_peer" in told["stacks"][0]["stacks"]
     assert "Stalled" in yard.tfyard("get", "--local").stdout
     described = yard.tfyard("describe", "@latest").stdout
-    assert "\nStalled:    worker-0 has written no line for more than 2 s; the last one, at " in described
+    assert "\nStalled:    worker-0 has written no line for more than 2s; the last one, at " in described
     (yard.folder / "go").touch()
     out, _ = process.communicate(timeout=TIMEOUT)
     events = [json.loads(line) for line in out.splitlines()]

@@ -104,9 +104,7 @@ def test_a_log_is_looked_at_every_15_seconds_at_most_and_far_less_often_while_th
 def test_a_silence_that_is_too_long_is_the_condition_stalled_until_there_are_lines_again() -> None:
     silent = after(1000, hear("worker-0", 995, 60, "Epoch 3/10"))
     assert silent.status.phase == "Stalled"
-    text = (
-        "worker-0 has written no line for more than 900 s; the last one, at 2026-03-04T05:07:07Z: Epoch 3/10"
-    )
+    text = "worker-0 has written no line for more than 15m; the last one, at 2026-03-04T05:07:07Z: Epoch 3/10"
     assert told(silent) == [("Warning", "NoOutput", text)]
     assert (deleted(silent), silent.wake_after) == ([], 220), "the next look comes a quarter later"
     still = after(1221, hear("worker-0", 1220, 60, "Epoch 3/10"), status=silent.status)
@@ -121,7 +119,7 @@ def test_a_program_that_has_never_written_a_line_stalls_too() -> None:
     silent = after(1000, hear("worker-0", 995))
     (stalled,) = [c for c in silent.status.conditions if c.type == "Stalled"]
     assert stalled.message == (
-        "worker-0 has written no line for more than 900 s, and none since all tasks ran at 2026-03-04T05:06:07Z"
+        "worker-0 has written no line for more than 15m, and none since all tasks ran at 2026-03-04T05:06:07Z"
     )
 
 
@@ -193,7 +191,7 @@ def test_all_tasks_start_again_together_and_that_is_one_retry_under_every_policy
     ((_, reason, text),) = told(stalled)
     assert reason == "TFJobRestarting"
     assert text == (
-        "job mnist is restarting because worker-0 has written no line for more than 900 s; the last one, at"
+        "job mnist is restarting because worker-0 has written no line for more than 15m; the last one, at"
         " 2026-03-04T05:07:07Z: Epoch 3/10. All tasks start again together, which is one retry."
     )
     (ending,) = stalled.status.endings

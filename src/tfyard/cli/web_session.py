@@ -13,6 +13,7 @@ from msgspec import Struct
 from tfyard.cli import target
 from tfyard.errors import Usage
 from tfyard.formats import durations
+from tfyard.model.durations import write_duration
 from tfyard.sdk.forwarding import Port
 from tfyard.sdk.pages import Here, Page, until_answered
 
@@ -93,7 +94,7 @@ async def _until_over(pages: Sequence[Page], idle: float) -> None:
                 target.say(page.over.result())
                 return
         if idle and min(page.forwarding.idle for page in pages) > idle:
-            target.say(f"no request for {durations.write(int(idle))}: stopping (--idle 0 never stops)")
+            target.say(f"no request for {write_duration(int(idle))}: stopping (--idle 0 never stops)")
             return
         await asyncio.sleep(LOOK_EVERY)
 

@@ -2,9 +2,10 @@
 
 import re
 
+from tfyard.model.durations import UNITS
+
 from .declarations.reading import Notes, Path
 
-UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 PATTERN = r"^(?=\d)(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
 LONGEST = 2**31 - 1
 """68 years, the largest TTL of a TFJob; some users write it for `never`. Any date plus this is a valid date."""
@@ -27,12 +28,3 @@ def read(value: str | int, path: Path, notes: Notes) -> int | None:
 def parse(text: str) -> int | None:
     """Number of seconds of a duration outside of a document: an option, or an argument in a Python program."""
     return read(text, (), Notes())
-
-
-def write(seconds: int) -> str:
-    """The shortest form, as a person would write it."""
-    text = ""
-    for unit, size in list(UNITS.items())[1:]:
-        count, seconds = divmod(seconds, size)
-        text += f"{count}{unit}" if count else ""
-    return text or "0s"

@@ -4,6 +4,7 @@ import re
 from typing import get_args
 
 from tfyard.model import Stall, StallReaction
+from tfyard.model.durations import write_duration
 
 from . import durations
 from .declarations.reading import Notes, Path
@@ -32,5 +33,5 @@ def read(text: str, path: Path, notes: Notes) -> Stall | None:
 
 def write(stall: Stall) -> str:
     """The value of the annotation."""
-    after = durations.write(stall.after)
+    after = write_duration(stall.after)
     return after if stall.then == "report" else f"{after}, then {stall.then}"

@@ -65,9 +65,9 @@ TAKEN_MESSAGE: Final = (
 ALL_FAILED_MESSAGE: Final = (
     "job {job.name} is restarting because {failed} failed: all tasks start again together."
 )
-STALLED_MESSAGE: Final = "{task} has written no line for more than {after} s; the last one, at {at}: {line}"
+STALLED_MESSAGE: Final = "{task} has written no line for more than {after}; the last one, at {at}: {line}"
 SILENT_MESSAGE: Final = (
-    "{task} has written no line for more than {after} s, and none since all tasks ran at {at}"
+    "{task} has written no line for more than {after}, and none since all tasks ran at {at}"
 )
 STALL_ENDED_MESSAGE: Final = "TFJob {job.namespace}/{job.name} does not stall any more."
 STALL_RESTARTED_MESSAGE: Final = (

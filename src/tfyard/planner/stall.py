@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import EVALUATOR, Job, LastLine, LogLook, Pod, Stall, shortened, tensorflow_container
+from tfyard.model.durations import write_duration
 
 from . import reasons
 from .census import GivenUp, RoleCensus
@@ -149,7 +150,9 @@ def _stalled(found: StallReview, policy: Stall, line: LastLine | None, start: da
     return replace(
         found,
         pod=replace(found.pod, reason=reasons.STALLED, message=text),
-        message=message.format(task=found.pod.task.name, after=policy.after, at=at, line=text),
+        message=message.format(
+            task=found.pod.task.name, after=write_duration(policy.after), at=at, line=text
+        ),
         restarts=policy.then == "restart" and found.look is None,  # what a newer look shows, decides
     )
 

@@ -138,14 +138,12 @@ def test_tasks_that_are_silent_for_long() -> None:
 
 
 def test_a_job_that_says_for_how_long_it_may_be_silent() -> None:
-    text = (
-        "worker-0 has written no line for more than 900 s; the last one, at 2026-11-16T11:40:00Z: Epoch 3/10"
-    )
+    text = "worker-0 has written no line for more than 15m; the last one, at 2026-11-16T11:40:00Z: Epoch 3/10"
     stalled = condition("Stalled", "NoOutput", text)
     answer = why(both("Epoch 3/10", minutes=20, status=status(condition("Running"), stalled)))
     (cause,) = answer.causes
     assert (answer.code, cause.kind) == (3, "stalled")
-    assert cause.sentence == "worker-0 has written no line for more than 900 s: it hangs"
+    assert cause.sentence == "worker-0 has written no line for more than 15m: it hangs"
     assert cause.fix == "see what they do: `tfyard why train -n ml --stacks`"
     assert [(quote.source, quote.text) for quote in cause.evidence] == [("condition", text)]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tfyard.formats import durations, shell
+from tfyard.formats import shell
 from tfyard.formats.pods import templates
 from tfyard.formats.tfjob.fields import MAX_REPLICAS
 from tfyard.model import (
@@ -16,6 +16,7 @@ from tfyard.model import (
     TensorBoard,
     tensorflow_container,
 )
+from tfyard.model.durations import write_duration
 from tfyard.model.names import GPU, PORT_NAME, QUEUE_NAME
 
 from . import volumes
@@ -35,7 +36,7 @@ def dump(job: Job) -> tuple[Words, list[str]]:
     """The words of the file, and descriptions of what the file cannot express."""
     roles = {role.name.lower(): _role_words(job, role) for role in job.roles}
     if job.run_policy.evaluator_grace and "evaluator" in roles:
-        roles["evaluator"]["grace"] = durations.write(job.run_policy.evaluator_grace)
+        roles["evaluator"]["grace"] = write_duration(job.run_policy.evaluator_grace)
     shared = _shared(list(roles.values()))
     shared.pop("labels", None)
     if all(_labels(job).keys() <= own.get("labels", {}).keys() for own in roles.values()):
@@ -96,10 +97,10 @@ def _labels(job: Job) -> dict[str, str]:
 def _policy(job: Job) -> Words:
     policy = job.run_policy
     words: Words = {
-        "deadline": durations.write(policy.deadline) if policy.deadline is not None else None,
+        "deadline": write_duration(policy.deadline) if policy.deadline is not None else None,
         "retries": policy.backoff_limit,
         "stall": _stall(policy.stall),
-        "keepFor": durations.write(policy.ttl) if policy.ttl is not None else None,
+        "keepFor": write_duration(policy.ttl) if policy.ttl is not None else None,
         "clean": _CLEAN_WORDS[policy.clean] if policy.clean != "Running" else None,
         "success": "all-workers" if job.success == "AllWorkers" else None,
         "suspend": policy.suspend or None,
@@ -117,7 +118,7 @@ def _policy(job: Job) -> Words:
 def _stall(stall: Stall | None) -> Words | str | None:
     if stall is None:
         return None
-    after = durations.write(stall.after)
+    after = write_duration(stall.after)
     return after if stall.then == "report" else {"after": after, "then": stall.then}
 
 
@@ -129,7 +130,7 @@ def _gang(policy: SchedulingPolicy | None) -> Words | bool | None:
         "queue": policy.queue or None,
         "priorityClass": policy.priority_class or None,
         "resources": policy.min_resources,
-        "timeout": durations.write(policy.timeout) if policy.timeout is not None else None,
+        "timeout": write_duration(policy.timeout) if policy.timeout is not None else None,
     }
     return {key: value for key, value in words.items() if value is not None} or True
 
@@ -328,7 +329,7 @@ def _placement(job: Job, spec: Manifest) -> Words:
         if value := spec.pop(field, None):
             words[word] = value
     if isinstance(grace := spec.get("terminationGracePeriodSeconds"), int) and grace >= 0:
-        words["stopGrace"] = durations.write(spec.pop("terminationGracePeriodSeconds"))
+        words["stopGrace"] = write_duration(spec.pop("terminationGracePeriodSeconds"))
     for spread in ("prefer", "require"):
         if spec.get("affinity") == affinity(spread, job.name):
             words["spread"] = spread

@@ -8,6 +8,7 @@ from tfyard.formats.declarations.structs import fields
 from tfyard.formats.pods import templates
 from tfyard.model import ROLES, Dialect, Job, Manifest, MLflow, Role, RunPolicy, SchedulingPolicy, Stall
 from tfyard.model import names as label
+from tfyard.model.durations import write_duration
 
 from .fields import ReplicaSpec, RunPolicySpec, SchedulingSpec, TFJobSpec, canonical, in_order
 from .versions import V1, VERSIONS, Defaults
@@ -205,7 +206,7 @@ def _annotations(job: Job) -> dict[str, str]:
     annotations = {
         label.DIALECT: job.dialect if job.dialect != WRITTEN.dialect else None,
         label.SERVICES: job.services,
-        label.EVALUATOR_GRACE: durations.write(grace) if grace else None,
+        label.EVALUATOR_GRACE: write_duration(grace) if grace else None,
         label.TOGETHER: "true" if job.together else None,
         label.KEEPS_PODS: "true" if job.run_policy.keeps_pods else None,
         label.STALL: stalls.write(stall) if stall else None,
