@@ -95,7 +95,7 @@ def _load(data: object, document: Document | None, notes: Notes) -> Job | None:
 
 
 def _load_jobfile(data: Manifest, document: Document | None, notes: Notes) -> Job | None:
-    from .jobfile import load as jobfile
+    from .jobfile import load as jobfile  # 31 ms, which commands about jobs of a cluster do not need
 
     job = jobfile.load(data, document.text if document else lambda _path: None, notes)
     if job is not None:

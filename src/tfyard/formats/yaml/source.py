@@ -121,7 +121,7 @@ def _compose(source: str) -> list[YamlNode]:
 
 def _loader() -> Any:
     """The parser in C or, where PyYAML has none, the one in Python: the same language, ten times slower."""
-    import yaml
+    import yaml  # as above
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -271,7 +271,7 @@ _KNOWN = (
 
 
 def _explain(error: "yaml.YAMLError", text: str, path: FieldPath) -> Problem:
-    import yaml
+    import yaml  # as above
 
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return _marked(error, text, path)
