@@ -336,7 +336,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "a stall that nobody could wait for": (
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/stall": "0"}}},
         "metadata.annotations[tfyard.dev/stall]", "must be at least 1 second",
-        "remove it, if nobody is to watch",
+        "remove it, and hanging programs are not detected",
     ),
     "a stall with another end": (
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/stall": "15m, then fail"}}},

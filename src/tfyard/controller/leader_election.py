@@ -241,7 +241,10 @@ class Leadership:
         stored, sent = await lease.get(), clock()
         if stored is None or not self.candidate.holds(stored):
             self._others.update(stored, sent)
-            self._lose(f"taken by {holder(stored) or 'nobody'}" if stored else "the lease was deleted")
+            taken = (
+                f"taken by {holder(stored)}" if stored and holder(stored) else "released by another client"
+            )
+            self._lose(taken if stored else "the lease was deleted")
         else:
             self._hold(await lease.claim(stored), sent)
 

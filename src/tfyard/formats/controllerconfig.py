@@ -163,7 +163,7 @@ def _each(cls: type[T], data: Any, path: Path) -> Iterator[tuple[Path, T]]:
 
 
 def _volume_problems(volumes: Iterator[tuple[Path, DriverVolume]]) -> Iterator[Problem]:
-    """Without these checks, the API server would reject every pod that requests the device."""
+    """Problems of volumes for which the API server would reject every pod that requests the device."""
     names: set[str] = set()
     targets: set[str] = set()
     for at, volume in volumes:

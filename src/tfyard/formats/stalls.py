@@ -15,7 +15,9 @@ _ANNOTATION = re.compile(r"([^,]*)(?:, then (\w+))?")
 def checked(after: str | int, then: StallReaction, path: Path, notes: Notes) -> Stall | None:
     seconds = durations.read(after, path, notes)
     if seconds == 0:
-        notes.error(path, "must be at least 1 second", "remove it, if nobody is to watch", after)
+        notes.error(
+            path, "must be at least 1 second", "remove it, and hanging programs are not detected", after
+        )
     return Stall(after=seconds, then=then) if seconds else None
 
 

@@ -86,7 +86,7 @@ class RunPolicy(Struct, frozen=True, kw_only=True):
     keeps_pods: bool = False
     """Suspending the job ends its pods in place, because deleting them would delete their logs."""
     stall: Stall | None = None
-    """None: nobody watches whether the job makes progress."""
+    """None: the job may print nothing for as long as it likes."""
 
 
 class TensorBoard(Struct, frozen=True, kw_only=True):

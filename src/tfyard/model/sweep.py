@@ -24,7 +24,7 @@ DIGITS_OF_VALUE = 6
 SHOWN = 40
 """Letters of a text that are shown among other values."""
 NARROW = 1000
-"""In a range whose ends are so many times larger than it is wide, six digits do not tell the values apart."""
+"""If the ends of a range are more than this many times its width, six digits cannot distinguish its values."""
 DIGITS = 3
 LAST_TRIAL = f"-{'9' * DIGITS}"
 

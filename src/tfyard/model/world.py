@@ -28,7 +28,7 @@ class Wait(Struct, frozen=True, gc=False):
     """Empty if no component has reported one."""
     since: datetime | None = None
     failed: bool = False
-    """Whether the pod waits for something that was tried and failed: more time alone will not change that."""
+    """Whether an attempt has failed at what the pod waits for: more time alone will not change that."""
 
 
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
@@ -131,16 +131,16 @@ class ServiceSpec(Struct, frozen=True, rename="camel", gc=False):
 
 
 class LastLine(Struct, frozen=True, kw_only=True):
-    """The last line of a task's log, as it was when somebody looked."""
+    """The last line of a task's log, as it was when the log was last read."""
 
     seen: datetime
-    """When that was."""
+    """When the log was read."""
     at: datetime | None = None
-    """When it was written, or else since when the program is known to have written nothing; None: unknown."""
+    """When the line was written, or else since when the program is known to write nothing; None: unknown."""
     text: str = ""
-    """Empty if there is no line."""
+    """The line; empty: the log has none."""
     problem: Literal["", "forbidden", "unreadable"] = ""
-    """Why this look has found nothing; empty: it has not failed."""
+    """Why the log could not be read; empty: it could."""
 
 
 class Observed(Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ class ToldEvent(Struct, frozen=True, kw_only=True):
 
 
 OF_RUNS = "Run/"
-"""Begins what an event of a run on this machine is about. Programs read the same reasons there as on a cluster."""
+"""Prefix of `about` in events of a run on this machine, whose reasons are those of a cluster."""
 
 
 class FailedSidecar(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ class QueuePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def words(self) -> str:
-        """Empty: the position is not known."""
+        """The place in a sentence; empty: the position is not known."""
         if not self.position:
             return ""
         behind = f" behind {named(self.behind)}" if self.behind else ""

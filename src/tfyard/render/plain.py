@@ -80,7 +80,7 @@ def unsupported(job: Job) -> list[str]:
     if job.together:
         lost.append("together: a Job restarts only the task that failed or was evicted")
     if job.run_policy.stall:
-        lost.append("stall: nobody watches the logs of a Job")
+        lost.append("stall: no operator watches the logs of a Job")
     if job.has_harmless_failures:
         lost.append("a failed worker fails the job; with v1alpha1 only the chief does")
     if any(role.restart == "Always" for role in job.roles):

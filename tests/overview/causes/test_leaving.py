@@ -93,7 +93,7 @@ def lost(**fields: Any) -> Answer:
 def test_a_node_that_does_not_answer_is_told_and_no_failed_probe() -> None:
     answer = lost(status=unready())
     assert answer.sentence == (
-        "the node n1 of worker-0 has not answered for 60s: nobody knows whether it still runs"
+        "the node n1 of worker-0 has not answered for 60s: whether it still runs is unknown"
     )
     assert [cause.kind for cause in answer.causes] == ["node-lost"]
     assert "kubectl describe node n1" in answer.causes[0].fix

@@ -68,7 +68,7 @@ BACK_OFF = re.compile(r'Back-off pulling image ".*?": \w+: ')
 
 
 def read_pod(view: PodView, before: Pod | None = None) -> Pod | None:
-    """Like `to_pod`, for every pod that a server may have: whatever cannot be read of one, it exists."""
+    """Like `to_pod`, for any pod that a server may have: one that cannot be read is a pod in an unknown state."""
     try:
         problem = problem_of(view)
         if not problem:

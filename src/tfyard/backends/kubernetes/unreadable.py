@@ -108,7 +108,7 @@ class UnreadableObjects:
             log.warning(text, kind, meta.namespace, meta.name, shortened(problem))
 
     def is_news(self, kind: str, meta: InNamespace, problem: str) -> bool:
-        """Like `note`, but returns whether that must be logged."""
+        """Notes why an object cannot be read; returns whether the problem is new, and so must be logged."""
         key, problem = (kind, meta.namespace, meta.name), shortened(problem)
         if not problem:
             self._problems.pop(key, None)

@@ -160,7 +160,8 @@ _SHORTEST = entry_size("", "n", "", 0) - len("0")
 
 
 def _tasks_of_map() -> str:
-    """Names in it are short: the server keeps the text once per version. `[x].all(y, …)` gives x the name y."""
+    """The rule that the addresses of all tasks fit into a ConfigMap. Its variables have short names, because the
+    server keeps the text once per version; `[x].all(y, …)` gives x the name y."""
     elastic, roles = "s.?enableDynamicWorker.orValue(false)", [each.lower() for each in ELASTIC_ROLES]
     small = f"m.all(role, {_count('m[role]')} <= {_ALWAYS_LISTED} || {_kept(_count('m[role]'))})"
     listing = f"m.exists(o, !(o.lowerAscii() in {roles}) && {_count('m[o]')} > 0)"

@@ -289,7 +289,7 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
         Meta(
             description="The job is Stalled if the chief (without one, worker 0) runs and prints no line for this"
             " long, such as 15m: longer than an epoch or an evaluation takes. {after: 15m, then: restart} also"
-            " starts all tasks again. Default: nobody watches."
+            " starts all tasks again. Default: hanging programs are not detected."
         ),
     ] = None
     keep_for: Annotated[

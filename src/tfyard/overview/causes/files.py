@@ -13,7 +13,7 @@ _READ_ONLY = (
     r"Read-only file system: '([^']+)'|Read-only file system:? ?'?(/[\w./-]*)"
     r"|([\w./-]+); Read-only file system|([^\s':]+)'?: Read-only file system|name = '([^']+)', errno = 30,"
 )
-"""In the words of Python, of other programs, of TensorFlow, of mkdir and its like, and of HDF5."""
+"""A read-only file system, as Python, other programs, TensorFlow, tools such as mkdir, and HDF5 report it."""
 _NO_FILE = (
     r"(?:can't open file|No such file or directory:) '([^']+)'|(?<![^\s:])([^\s:]+) not found\.$"
     r"|File not found: filepath=(\S+?)\.? |(?<![/\w.:-])([/\w.:-]+); No such file"
@@ -56,7 +56,7 @@ def read_only(death: Death) -> Cause | None:
 
 
 def _elsewhere(container: Manifest) -> str:
-    """Where a program may write that would write beside its code."""
+    """The fix for a program that tries to write beside its code: where it may write."""
     variables = {str(each.get("name")): each.get("value") for each in container.get("env") or ()}
     if out := variables.get(OUT_VARIABLE):
         return f'write below {out}: os.environ.get("{OUT_VARIABLE}", "out") is the folder here and there'
@@ -92,6 +92,6 @@ def missing_file(death: Death) -> Cause | None:
 
 
 def _folder(death: Death) -> str:
-    """Where relative paths begin, and which files are not there."""
+    """The folder in which relative paths begin, and the hint that some of its files may be left out."""
     code = death.evidence.code
     return code if death.is_local and code.startswith("/") else f"the folder of `code:`{death.left_out}"

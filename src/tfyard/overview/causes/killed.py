@@ -162,8 +162,8 @@ def has_probes(evidence: Evidence, task: str) -> bool:
 
 
 def _by_probe(evidence: Evidence, end: End) -> Cause | None:
-    """The kubelet told that it ended this run, and what the probe said. Under restartPolicy Never it does not say
-    why it ended it: then nobody else may have done so."""
+    """The cause of a run that the kubelet ended because of a probe. Under restartPolicy Never, its event does not
+    name the probe: then the run must have no other reason to end."""
     name = evidence.pod(end.task).name or f"{evidence.name}-{end.task}"
     events = [each for each in evidence.events_of("Pod", name) if _is_during(each, end)]
     kills = [each for each in events if each.reason == PROBE_KILLS]
@@ -183,7 +183,7 @@ def _by_probe(evidence: Evidence, end: End) -> Cause | None:
 
 
 def _is_during(event: EventView, end: End) -> bool:
-    """Kubelets tell whole seconds of both."""
+    """Whether an event was during a run. Kubelets write both times in whole seconds."""
     if event.at is None or end.started is None or end.at is None:
         return False
     return end.started <= event.at <= end.at

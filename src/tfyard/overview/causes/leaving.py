@@ -108,8 +108,8 @@ def _held(evidence: Evidence, pod: PodDetails) -> Cause:
 
 
 def unseen(evidence: Evidence, pod: PodDetails) -> EventView | None:
-    """The warning that the node of a pod does not answer, if it still does not: nobody knows then whether the pod
-    runs. Once the node answers, its kubelet sets the pod's condition again."""
+    """The warning that the node of a pod does not answer, if it still does not: whether the pod runs is then
+    unknown. Once the node answers, its kubelet sets the pod's condition again."""
     ready = pod.condition("Ready")
     if pod.is_over or ready is None or ready.status != "False":
         return None
@@ -127,7 +127,7 @@ def _unseen(pod: PodDetails, event: EventView, now: datetime) -> Cause:
     away = "Kubernetes takes the pod away after five minutes, and that costs no retry"
     return Cause(
         kind="node-lost",
-        sentence=f"the node {node} of {TASKS} has not answered for {since}: nobody knows whether it still runs",
+        sentence=f"the node {node} of {TASKS} has not answered for {since}: whether it still runs is unknown",
         fix=f"kubectl describe node {node}; unless its template says otherwise, {away}",
         tasks=(pod.task,),
         evidence=(Quote("event", cut(event.message), event.at),),

@@ -50,20 +50,20 @@ REFUSALS = (
         "job file: `cpu: 1` and `memory: 4Gi`",
     ),
     Refusal(
-        r'admission webhook "(?P<who>[^"]+)" denied the request:? ?(?P<what>.*)',
+        r'admission webhook "(?P<webhook>[^"]+)" denied the request:? ?(?P<what>.*)',
         "webhook",
-        "the admission webhook {who} does not allow the pods: {what}",
+        "the admission webhook {webhook} does not allow the pods: {what}",
     ),
     Refusal(
-        r'failed calling webhook "(?P<who>[^"]+)": (?P<what>.*)',
+        r'failed calling webhook "(?P<webhook>[^"]+)": (?P<what>.*)',
         "webhook-down",
-        "the admission webhook {who} cannot be reached, so nothing can be created: {what}",
+        "the admission webhook {webhook} cannot be reached, so nothing can be created: {what}",
         "ask the cluster's administrator: its service does not answer",
     ),
     Refusal(
-        r"ValidatingAdmissionPolicy '(?P<who>[^']+)' with binding '[^']+' denied request: (?P<what>.*)",
+        r"ValidatingAdmissionPolicy '(?P<policy>[^']+)' with binding '[^']+' denied request: (?P<what>.*)",
         "policy",
-        "the admission policy {who} does not allow the pods: {what}",
+        "the admission policy {policy} does not allow the pods: {what}",
     ),
     Refusal(
         r"admission policy or webhook (?P<what>changed the labels of .*); it must keep them",
@@ -84,9 +84,9 @@ REFUSALS = (
         "find it in the API server's audit log; clean-up jobs and GitOps controllers do that",
     ),
     Refusal(
-        r'violates PodSecurity "(?P<who>[^"]+)": (?P<what>.*)',
+        r'violates PodSecurity "(?P<level>[^"]+)": (?P<what>.*)',
         "pod-security",
-        "the namespace accepts only pods of PodSecurity {who}: {what}",
+        "the namespace accepts only pods of PodSecurity {level}: {what}",
         "{overlay}",
     ),
     Refusal(
@@ -114,9 +114,9 @@ REFUSALS = (
         "tfyard install",
     ),
     Refusal(
-        r'[Uu]ser "(?P<who>[^"]+)" cannot (?P<verb>\w+) resource "(?P<what>[^"]+)"',
+        r'[Uu]ser "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<what>[^"]+)"',
         "operator-permission",
-        "the operator ({who}) may not {verb} {what}",
+        "the operator ({user}) may not {verb} {what}",
         "tfyard install",
     ),
     Refusal(
@@ -128,7 +128,7 @@ REFUSALS = (
     Refusal(
         r"pod (?P<pod>\S+) is still being deleted: node (?P<node>\S+) is not ready",
         "node-lost",
-        "the pod {pod} is deleted, and its node {node} does not answer: nobody knows whether it still runs",
+        "the pod {pod} is deleted, and its node {node} does not answer: whether it still runs is unknown",
         "if that machine is off for good: kubectl delete node {node}",
     ),
     Refusal(
