@@ -22,16 +22,16 @@ class NotServed(TfyardError):
     """The cluster does not have the requested gang scheduler."""
 
 
-async def find(client: kube.Client, asked: str, name: str = "") -> planner.Gang | None:
+async def find(client: kube.Client, chosen: str, name: str = "") -> planner.Gang | None:
     """The gang scheduler by `--gang-scheduler` and `--gang-scheduler-name`. The latter alone is upstream's flag
     with upstream's meaning: volcano, or the name under which scheduler-plugins is installed."""
-    if asked == "none":
+    if chosen == "none":
         if not name:
             return None
-        asked = "volcano" if name.lower() == "volcano" else "scheduler-plugins"
-    if asked == "auto":
+        chosen = "volcano" if name.lower() == "volcano" else "scheduler-plugins"
+    if chosen == "auto":
         return await _best(client, name)
-    by = next(each for each in API_VERSIONS if each == asked)
+    by = next(each for each in API_VERSIONS if each == chosen)
     if not await is_served(client, groups_of(by)):
         missing = f"this cluster does not serve podgroups of {API_VERSIONS[by]}"
         raise NotServed(f"gang scheduler {by}: {missing}; {_MISSING[by]}, or choose auto or none")

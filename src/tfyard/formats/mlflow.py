@@ -11,17 +11,17 @@ VARIABLES = "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TR
 
 def check(uri: str, path: Path, notes: Notes) -> None:
     """Reports a wrong address. Credentials do not belong into a file, so an address with some is not shown."""
-    if found := problem(uri):
+    if refused := problem(uri):
         if "@" in uri:
-            notes.error(path, *found)
+            notes.error(path, *refused)
         else:
-            notes.error(path, *found, uri)
+            notes.error(path, *refused, uri)
 
 
 def refusal(uri: str) -> str:
     """What is wrong with the address of an option, as a sentence; empty: nothing."""
-    found = problem(uri)
-    return f"--mlflow {'URI' if '@' in uri else uri}: {'; '.join(found)}" if found else ""
+    refused = problem(uri)
+    return f"--mlflow {'URI' if '@' in uri else uri}: {'; '.join(refused)}" if refused else ""
 
 
 def problem(uri: str) -> tuple[str, str] | None:

@@ -206,13 +206,13 @@ def _connection(
         raise BadKubeconfig(f"proxy-url {cluster.proxy_url}: only http:// proxies are supported here")
     host, port = first.hostname or "", first.port or (443 if first.scheme == "https" else 80)
     if context is None:
-        made = http.client.HTTPConnection(host, port)
+        connection = http.client.HTTPConnection(host, port)
     else:
-        made = _TlsConnection(host, port, context, cluster.tls_server_name or server.hostname or "")
-    made.timeout = timeout
+        connection = _TlsConnection(host, port, context, cluster.tls_server_name or server.hostname or "")
+    connection.timeout = timeout
     if cluster.proxy_url:
-        made.set_tunnel(server.hostname or "", server.port or 443)
-    return made
+        connection.set_tunnel(server.hostname or "", server.port or 443)
+    return connection
 
 
 def _status(access: Access) -> ExecStatus:
@@ -251,5 +251,5 @@ def _with_advice(problem: Unauthorized) -> Unauthorized:
     """Most servers say nothing but `Unauthorized`."""
     what = "the credentials of the kubeconfig are wrong, or have expired"
     fix = "log in again; `kubectl config view --minify` shows the user"
-    said = problem.status.message or "Unauthorized"
-    return Unauthorized(msgspec.structs.replace(problem.status, message=f"{said}: {what}; {fix}"))
+    answer = problem.status.message or "Unauthorized"
+    return Unauthorized(msgspec.structs.replace(problem.status, message=f"{answer}: {what}; {fix}"))

@@ -115,8 +115,8 @@ def _list(client: SyncClient, kind: Kind[T], path: str, query: Query | None) -> 
 
 def _asked(query: Query | None, version: str, deadline: float) -> dict[str, str]:
     left = min(ONE_WATCH * random.uniform(0.8, 1.0), deadline - time.monotonic())
-    asked = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
-    return {**(query or {}), **asked, "timeoutSeconds": str(max(1, math.ceil(left)))}
+    parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
+    return {**(query or {}), **parameters, "timeoutSeconds": str(max(1, math.ceil(left)))}
 
 
 def _events(

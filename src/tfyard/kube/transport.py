@@ -155,10 +155,10 @@ class Client:
             await websocket.close()
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        made = socket.socket(*address[:3])
-        made.setblocking(False)
-        self._sockets.add(made)
-        return made
+        new = socket.socket(*address[:3])
+        new.setblocking(False)
+        self._sockets.add(new)
+        return new
 
     async def _shut_down_sockets(self) -> None:
         """Closes aborted connections, which may wait up to half a minute for the TLS close of a server that does

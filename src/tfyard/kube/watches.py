@@ -100,8 +100,8 @@ async def _wait(backoff: Backoff, least: float = 0.0) -> Backoff:
 def _request(path: str, query: dict[str, str], version: str, timeout: float) -> Request:
     """A watch request with a random timeout: watches that began together must not all end together."""
     seconds = str(int(timeout * random.uniform(1.0, 2.0)))
-    asked = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
-    return get(path, {**query, **asked, "timeoutSeconds": seconds})
+    parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
+    return get(path, {**query, **parameters, "timeoutSeconds": seconds})
 
 
 def _decode(kind: Kind[T], line: bytes) -> Added[T] | Modified[T] | Deleted[T] | Bookmark:
@@ -118,13 +118,13 @@ def _salvage(kind: Kind[T], line: bytes, problem: Undecodable) -> Modified[T] | 
     """The event of an object that cannot be decoded, with what is salvaged of it; otherwise it is skipped: it must
     not stop the watch on other objects. But a removed object must not stay in a cache for ever, so a removal that
     is skipped costs a new list."""
-    known, version = outline(line), ""
-    if known.object is None or not (version := known.object.metadata.resource_version):
+    event, version = outline(line), ""
+    if event.object is None or not (version := event.object.metadata.resource_version):
         raise problem
     view = next((read(kind, each) for each in parts(line)), None)
-    if view is not None and known.type in ("ADDED", "MODIFIED", "DELETED"):
-        return Deleted(view) if known.type == "DELETED" else Modified(view)
-    if known.type == "DELETED":
+    if view is not None and event.type in ("ADDED", "MODIFIED", "DELETED"):
+        return Deleted(view) if event.type == "DELETED" else Modified(view)
+    if event.type == "DELETED":
         raise problem
     return Bookmark(Marked(ListMeta(version)))
 

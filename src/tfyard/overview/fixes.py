@@ -72,10 +72,10 @@ def spoken(fix: str, given_as: GivenAs) -> str:
 
 
 def _clause(clause: str, given_as: GivenAs) -> str:
-    known, words = _OPTIONS if given_as == "script" else _FIELDS, re.findall(_WORD, clause)
-    said = [known[word](value) if word in known else "" for word, value in words]
-    if not all(said) or not said:
+    texts, words = _OPTIONS if given_as == "script" else _FIELDS, re.findall(_WORD, clause)
+    translated = [texts[word](value) if word in texts else "" for word, value in words]
+    if not all(translated) or not translated:
         return f"{_WAYS[given_as]}{clause}"
-    each = iter(said)
+    each = iter(translated)
     text = re.sub(_WORD, lambda _: next(each), clause)
     return text if given_as == "script" else f"TFJob: {text}"

@@ -31,8 +31,8 @@ def after(situation: Situation, pod: Pod) -> TaskBackoff | None:
 
 def remaining(role: RoleCensus, index: int, now: datetime) -> float:
     """Seconds until the task may have its next pod."""
-    known = role.backoff.get(index)
-    return (known.until - now).total_seconds() if known else 0.0
+    backoff = role.backoff.get(index)
+    return (backoff.until - now).total_seconds() if backoff else 0.0
 
 
 def waits(situation: Situation) -> Iterator[float]:

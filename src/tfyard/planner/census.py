@@ -110,12 +110,12 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
 
     def forgive(self, pod: Pod, restarts: frozenset[str], *, is_due: bool) -> "RoleCensus":
         """A census in which restarts in place of a pod do not count; `is_due`: neither does the next one."""
-        index, known = pod.task.index, self.excused.get(pod.task.index, frozenset())
+        index, excused = pod.task.index, self.excused.get(pod.task.index, frozenset())
 
         def seen(pods: Pods) -> Pods:
             return tuple(replace(each, disrupted=True) if each.uid == pod.uid else each for each in pods)
 
-        census = replace(self, excused={**self.excused, index: known | restarts}) if restarts else self
+        census = replace(self, excused={**self.excused, index: excused | restarts}) if restarts else self
         return replace(census, pending=seen(self.pending), running=seen(self.running)) if is_due else census
 
     def without_restarts(self) -> "RoleCensus":
@@ -189,12 +189,12 @@ def take_census(job: Job, observed: Observed) -> Census:
 
 
 def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[str, Slots], list[Pod]]:
-    known = {role.name: (role.replicas, pod_prefix(job.name, role.name)) for role in job.roles}
+    roles = {role.name: (role.replicas, pod_prefix(job.name, role.name)) for role in job.roles}
     slots: dict[str, Slots] = {role.name: {} for role in job.roles}
     excess = []
     for pod in pods:
         role, index = pod.task
-        replicas, prefix = known.get(role, (0, ""))
+        replicas, prefix = roles.get(role, (0, ""))
         if 0 <= index < replicas and pod.name == f"{prefix}{index}":
             slots[role][index] = pod
         else:
@@ -234,12 +234,12 @@ def _sort(slots: Slots, attempts: Mapping[int, int]) -> dict[PodState, list[Pod]
 
 def _excused(slots: Slots, attempts: Mapping[int, int], memory: RoleMemory) -> dict[int, frozenset[str]]:
     """Restarts of existing pods that a disruption caused, from the status and from the pods."""
-    known = {
+    restarts = {
         index: frozenset((*memory.excused.get(str(index), ()), *pod.excused))
         for index, pod in slots.items()
         if (pod.restarts or pod.unreadable) and pod.attempt >= attempts.get(index, 0)
     }
-    return {index: each for index, each in known.items() if each}
+    return {index: each for index, each in restarts.items() if each}
 
 
 def _newer_attempts(slots: Slots, attempts: Mapping[int, int]) -> dict[int, int]:

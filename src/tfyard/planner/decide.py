@@ -155,17 +155,17 @@ def _active(situation: Situation) -> Decision:
 
 
 def _noting_stall(
-    situation: Situation, verdict: Verdict, started: Status, found: stall.StallReview
+    situation: Situation, verdict: Verdict, started: Status, silence: stall.StallReview
 ) -> Status:
     if verdict.stalled and _failure(situation, verdict) is None:
         return status.note_stall_restart(started, verdict, situation.stamp)
-    return status.note_stall(situation.job, started, found, situation.stamp)
+    return status.note_stall(situation.job, started, silence, situation.stamp)
 
 
 def _unique(given_up: Iterable[GivenUp], verdict: Verdict) -> list[GivenUp]:
     """The pods that the verdict does not give up anyway."""
-    known = {each.pod.uid for each in verdict.with_them}
-    return [each for each in given_up if each.pod.uid not in known]
+    uids = {each.pod.uid for each in verdict.with_them}
+    return [each for each in given_up if each.pod.uid not in uids]
 
 
 def _remembering(after: Status, aftermath: disruption.Aftermath, verdict: Verdict) -> Status:
@@ -272,10 +272,10 @@ def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -
         return "seldom" if before.has(reasons.WAITING) else "at rest"
     if not actions and _explains_only(before, after):
         return "seldom"
-    told = {condition.type for condition in after.conditions}
-    if not told <= {reasons.CREATED, reasons.RUNNING, reasons.WAITING} or (actions and before.conditions):
+    types = {condition.type for condition in after.conditions}
+    if not types <= {reasons.CREATED, reasons.RUNNING, reasons.WAITING} or (actions and before.conditions):
         return "now"
-    return "later" if told == {reasons.CREATED} and not before.conditions else "soon"
+    return "later" if types == {reasons.CREATED} and not before.conditions else "soon"
 
 
 def _must_be_stored_first(situation: Situation, actions: tuple[Action, ...]) -> bool:

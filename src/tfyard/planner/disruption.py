@@ -53,9 +53,9 @@ def review(situation: Situation) -> Aftermath:
     """The last disruption. A task without peers cannot fail because of one; upstream knows none."""
     if situation.job.size == 1 or situation.site.kubeflow:
         return Aftermath(situation=situation)
-    known = situation.before.disruption
+    before = situation.before.disruption
     taken = tuple(dict.fromkeys(_taken(situation)))
-    disruption = _merged(situation, known, taken) if taken else _recovering(situation, known)
+    disruption = _merged(situation, before, taken) if taken else _recovering(situation, before)
     if disruption is None or not is_open(situation, disruption):
         return _waiting(Aftermath(situation=situation, disruption=disruption))
     return _forgiving(situation, disruption, is_new=bool(taken))
@@ -78,8 +78,8 @@ def names(disruption: Disruption) -> str:
 def _taken(situation: Situation) -> Iterator[str]:
     """Tasks that are taken away now. A pod that is given up for it is not seen again; for other signs, the status
     tells whether they are known."""
-    known = situation.before.disruption
-    named, still_open = known.tasks if known else (), is_open(situation, known)
+    before = situation.before.disruption
+    named, still_open = before.tasks if before else (), is_open(situation, before)
     for role in situation.census:
         yield from (pod.task.name for pod in role.leaving if pod.phase != "Pending")
         yield from (pod.task.name for pod in role.failed if pod.disrupted)

@@ -38,15 +38,15 @@ def fates(job: Job, status: Status) -> dict[str, Literal["Succeeded", "Stopped"]
     if not status.is_finished:
         return {}
     failed = {ending.task for ending in status.endings if is_final(status, ending)}
-    found: dict[str, Literal["Succeeded", "Stopped"]] = {}
+    ends: dict[str, Literal["Succeeded", "Stopped"]] = {}
     for role in job.roles:
         counted, done = status.replica_statuses.get(role.name, RoleStatus()), _finished(status, role)
         has_stopped = counted.ready.endswith(STOPPED)  # not where another operator ended the job
         for index in range(role.replicas):
             task = Task(role.name, index).name
             if index in done or (has_stopped and task not in failed):
-                found[task] = "Succeeded" if index in done else "Stopped"
-    return found
+                ends[task] = "Succeeded" if index in done else "Stopped"
+    return ends
 
 
 def is_final(status: Status, ending: Ending) -> bool:

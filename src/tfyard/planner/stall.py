@@ -65,25 +65,25 @@ def review(situation: Situation) -> StallReview:
     last = max(start, line.at) if line and line.at else start
     due = max(last + allowed, _next_look(situation, line, start, allowed))
     left = (due - situation.now).total_seconds()
-    found = StallReview(
+    stall = StallReview(
         state=_state(line, last + allowed, situation.now),
         pod=pod,
         look=LogLook(pod.name, pod.uid, _container(situation.job, pod)) if left <= 0 else None,
         wake_after=left if left > 0 else None,
         is_blind=line is None or bool(line.problem),
     )
-    return _stalled(found, policy, line, start) if found.state == "stalled" else found
+    return _stalled(stall, policy, line, start) if stall.state == "stalled" else stall
 
 
-def judge(found: StallReview, situation: Situation, verdict: Verdict) -> Verdict:
+def judge(stall: StallReview, situation: Situation, verdict: Verdict) -> Verdict:
     """The verdict, in which the task that has stalled is given up if the job wants that. A stall is no failure of
     one attempt after the other, so its task never waits for the next."""
-    if not found.restarts or found.pod is None or has_succeeded(situation):
+    if not stall.restarts or stall.pod is None or has_succeeded(situation):
         return verdict
     if verdict.fatal or verdict.given_up or verdict.is_undecided:
         return verdict
     return replace(
-        verdict, stalled=(found.pod,), why_stalled=found.message, given_up=(GivenUp(found.pod, counts=True),)
+        verdict, stalled=(stall.pod,), why_stalled=stall.message, given_up=(GivenUp(stall.pod, counts=True),)
     )
 
 
@@ -141,19 +141,19 @@ def _state(line: LastLine | None, due: datetime, now: datetime) -> State:
     return "unknown" if line is None or line.problem or line.seen < due else "stalled"
 
 
-def _stalled(found: StallReview, policy: Stall, line: LastLine | None, start: datetime) -> StallReview:
-    assert found.pod is not None
+def _stalled(stall: StallReview, policy: Stall, line: LastLine | None, start: datetime) -> StallReview:
+    assert stall.pod is not None
     assert line is not None
     text = shortened(line.text, LONGEST_LINE)
     message = reasons.STALLED_MESSAGE if text and line.at else reasons.SILENT_MESSAGE
     at = _stamp(line.at if text and line.at else start)
     return replace(
-        found,
-        pod=replace(found.pod, reason=reasons.STALLED, message=text),
+        stall,
+        pod=replace(stall.pod, reason=reasons.STALLED, message=text),
         message=message.format(
-            task=found.pod.task.name, after=write_duration(policy.after), at=at, line=text
+            task=stall.pod.task.name, after=write_duration(policy.after), at=at, line=text
         ),
-        restarts=policy.then == "restart" and found.look is None,  # what a newer look shows, decides
+        restarts=policy.then == "restart" and stall.look is None,  # what a newer look shows, decides
     )
 
 

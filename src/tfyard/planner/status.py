@@ -100,16 +100,16 @@ def note_wait(status: Status, waits: waiting.WaitingReview, now: datetime) -> St
     return msgspec.structs.replace(status, conditions=listed)
 
 
-def note_stall(job: Job, status: Status, found: StallReview, now: datetime) -> Status:
+def note_stall(job: Job, status: Status, stall: StallReview, now: datetime) -> Status:
     """Set the condition Stalled. A job that has never stalled has no such condition, unless the operator cannot
     see whether it does. What no look has shown stays as it was."""
-    known = status.condition(reasons.STALLED)
+    condition = status.condition(reasons.STALLED)
     holds, reason, text = False, reasons.GOES_ON, reasons.STALL_ENDED_MESSAGE.format(job=job)
-    if found.state == "stalled":
-        holds, reason, text = True, reasons.NO_OUTPUT, found.message
-    elif found.state == "forbidden":
+    if stall.state == "stalled":
+        holds, reason, text = True, reasons.NO_OUTPUT, stall.message
+    elif stall.state == "forbidden":
         reason, text = reasons.LOGS_FORBIDDEN, reasons.LOGS_FORBIDDEN_MESSAGE.format(job=job)
-    elif found.state == "unknown" or known is None or not _is_over(known, found):
+    elif stall.state == "unknown" or condition is None or not _is_over(condition, stall):
         return status
     listed = conditions.put(status.conditions, reasons.STALLED, reason, text, now, holds=holds)
     return msgspec.structs.replace(status, conditions=listed)
@@ -137,8 +137,8 @@ def count_active_as_succeeded(status: Status) -> Status:
 
 def _first_run(situation: Situation) -> datetime:
     """When the first program started, as far as pods still say it; clocks of nodes may differ."""
-    known = [whole_seconds(pod.run_started) for pod in situation.observed.pods if pod.run_started]
-    return min(situation.stamp, max(situation.start, min(known, default=situation.stamp)))
+    starts = [whole_seconds(pod.run_started) for pod in situation.observed.pods if pod.run_started]
+    return min(situation.stamp, max(situation.start, min(starts, default=situation.stamp)))
 
 
 def _run(job: Job, listed: tuple[Condition, ...], now: datetime) -> tuple[Condition, ...]:

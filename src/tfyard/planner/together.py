@@ -50,33 +50,33 @@ def applied(situation: Situation, verdict: Verdict) -> Situation:
     return replace(situation, census=situation.census.reopened(WORKER))
 
 
-def remembered(known: Disruption | None, aftermath: Aftermath, verdict: Verdict) -> Disruption | None:
+def remembered(disruption: Disruption | None, aftermath: Aftermath, verdict: Verdict) -> Disruption | None:
     """The disruption that the status remembers: one new start for each."""
     present = aftermath.disruption
     if present is None:
-        return known
+        return disruption
     is_used = bool(verdict.all_again) and aftermath.is_open
     return replace(present, restarted=True, recovered=None, restarts={}) if is_used else present
 
 
-def is_held(situation: Situation, known: Disruption | None) -> bool:
+def is_held(situation: Situation, disruption: Disruption | None) -> bool:
     """Whether missing pods wait: for the end of pods of the start before, or for the end of a burst."""
     census, is_together = situation.census, applies(situation)
-    if not is_together and not (known and known.restarted) and not _has_stalled(situation):
+    if not is_together and not (disruption and disruption.restarted) and not _has_stalled(situation):
         return False
     old = any(role.stale for role in census)
     if not is_together:
         return old and not any(role.unfinished for role in census)
-    return old or bool(census.excess) or wake_after(situation, known) > 0
+    return old or bool(census.excess) or wake_after(situation, disruption) > 0
 
 
-def wake_after(situation: Situation, known: Disruption | None) -> float:
+def wake_after(situation: Situation, disruption: Disruption | None) -> float:
     """Seconds until pods of a job with `together` may be created: all wait as long as one of them."""
     if not applies(situation):
         return 0.0
     waits = [*backoff.waits(situation)]
-    if known and known.restarted and any(role.absent or role.stale for role in situation.census):
-        waits.append(QUIET + TO_THE_SECOND - (situation.now - known.since).total_seconds())
+    if disruption and disruption.restarted and any(role.absent or role.stale for role in situation.census):
+        waits.append(QUIET + TO_THE_SECOND - (situation.now - disruption.since).total_seconds())
     return max(waits, default=0.0)
 
 

@@ -44,14 +44,14 @@ class EventRecorder:
     def record(self, job: Job, event: Event, occasion: str = "") -> None:
         """Queues an event. Nothing depends on events, so they are kept in memory only. One with an `occasion` has
         the same name whichever operator records it, and however often, so that it is stored once."""
-        made, now = build_event(job, event, occasion), time.monotonic()
+        manifest, now = build_event(job, event, occasion), time.monotonic()
         while self._recent and next(iter(self._recent.values())) < now - REMEMBERED:
             del self._recent[next(iter(self._recent))]
-        if occasion and _key(made) in self._recent:
+        if occasion and _key(manifest) in self._recent:
             return
         if occasion:
-            self._recent[_key(made)] = now
-        self._queue.put_nowait((job.namespace, made, now))
+            self._recent[_key(manifest)] = now
+        self._queue.put_nowait((job.namespace, manifest, now))
 
     async def run(self) -> None:
         """Sends events until cancelled; each waits for a slot of its namespace: no tenant delays another."""

@@ -106,8 +106,8 @@ class ObjectWriter:
         path = resource.path(job.namespace, action.name)
         if action.kind == "Pod":
             return await self._delete_pod(job, action, path)
-        known = self._cache.children.of(job.as_owner).get((action.kind, action.name))
-        uid = action.uid or (known.metadata.uid if known else "")
+        child = self._cache.children.of(job.as_owner).get((action.kind, action.name))
+        uid = action.uid or (child.metadata.uid if child else "")
         await self._send_delete(resource.plural, requests.delete(path, uid))
         self._cache.children.remove(job.as_owner, action.kind, action.name)
         return None

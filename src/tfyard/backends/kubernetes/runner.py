@@ -236,8 +236,8 @@ class ActionBatch:
     def add(self, obstacle: Obstacle, position: int = -1) -> None:
         """Keeps one obstacle per reason, that of the first action, whichever answer comes first: else the message
         would change at each attempt."""
-        known = self._found.get(obstacle.reason)
-        if known is None or position < known[0]:
+        first = self._found.get(obstacle.reason)
+        if first is None or position < first[0]:
             self._found[obstacle.reason] = (position, obstacle)
 
     async def _do(self, position: int, action: Action) -> None:
@@ -265,8 +265,8 @@ class ActionBatch:
         """Does one action; the result is the obstacle in its way, and the uid of the object if it is known."""
         match action:
             case Create():
-                made = await self._objects.create(self.job, action)
-                return (made, "") if isinstance(made, Obstacle) else (None, made)
+                created = await self._objects.create(self.job, action)
+                return (created, "") if isinstance(created, Obstacle) else (None, created)
             case Amend():
                 return await self._objects.amend(self.job, action), ""
             case Delete():

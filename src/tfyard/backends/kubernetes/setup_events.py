@@ -49,11 +49,11 @@ class SetupEvents:
         if not silent:
             self.forget(job.uid)
             return pods
-        known = {uid: look for uid, look in self._looks.get(job.uid, {}).items() if uid in silent}
+        looked = {uid: look for uid, look in self._looks.get(job.uid, {}).items() if uid in silent}
         now = self._client.now()
-        due = [pod for pod in silent.values() if _is_due(pod, known.get(pod.uid), now)]
+        due = [pod for pod in silent.values() if _is_due(pod, looked.get(pod.uid), now)]
         new_looks = await asyncio.gather(*(self._look(job, pod, now) for pod in due[:AT_ONCE]))
-        looks = self._looks[job.uid] = known | dict(zip((pod.uid for pod in due), new_looks, strict=False))
+        looks = self._looks[job.uid] = looked | dict(zip((pod.uid for pod in due), new_looks, strict=False))
         return tuple(_explained(pod, looks.get(pod.uid)) for pod in pods)
 
     def forget(self, uid: str) -> None:

@@ -197,11 +197,11 @@ class LocalNode:
 
     def create(self, manifest: Manifest, options: PodOptions) -> None:
         self.scratch.mkdir(mode=0o700, exist_ok=True)  # Secrets are written there
-        made = LocalPod(manifest, self, options)
-        self.pods[made.pod.uid] = made
-        made.pod.start()
+        local = LocalPod(manifest, self, options)
+        self.pods[local.pod.uid] = local
+        local.pod.start()
         if seconds := manifest["spec"].get("activeDeadlineSeconds"):
-            self.later(float(seconds), lambda: self.evict(made.pod.uid, DEADLINE))
+            self.later(float(seconds), lambda: self.evict(local.pod.uid, DEADLINE))
 
     def delete(self, uid: str, grace: float | None = None, *, by_keyboard: bool = False) -> None:
         """Deletes a pod. `grace`: seconds, instead of the pod's own; 0 kills at once. `by_keyboard`: its program

@@ -64,8 +64,8 @@ def of_sweep(spec: SweepSpec, job: Job, last: str = LAST_TRIAL) -> tuple[Problem
 
 def of_job(spec: SweepSpec, job: Job, document: Document | None = None) -> tuple[Problem, ...]:
     """Problems of the job, with their positions in its document."""
-    found = [_misspelt(name, meant, document) for name, meant in misspelt(job, list(spec.over)).items()]
-    return tuple(found) if document is None else locate(found, document)
+    problems = [_misspelt(name, meant, document) for name, meant in misspelt(job, list(spec.over)).items()]
+    return tuple(problems) if document is None else locate(problems, document)
 
 
 def misspelt(job: Job, parameters: list[str]) -> dict[str, str]:

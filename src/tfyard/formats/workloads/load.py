@@ -77,10 +77,10 @@ def _read_all(documents: Sequence[Document], result: Converted, *, uses_images: 
     workloads: list[Workload] = []
     for document in documents:
         if kinds.is_workload(document.data):
-            found, problems = read(document, maps)
+            parts, problems = read(document, maps)
             problems = problems if uses_images else images.as_warnings(problems)
             result.problems += [(document, problem) for problem in problems]
-            workloads += found
+            workloads += parts
     if not any(kinds.is_workload(document.data) for document in documents):
         _refuse_unreadable(documents, result)
     return _with_roles([workload for workload in workloads if not changes.is_tensorboard(workload)], result)

@@ -67,9 +67,9 @@ def read(
     notes = Notes()
     data: Manifest = _without_nulls(document.data)
     name, namespace = _metadata(data, notes)
-    found = rendered.workloads(data, name) if _template(data, notes) else []
+    parts = rendered.workloads(data, name) if _template(data, notes) else []
     meta = {"document": document, "namespace": namespace}
-    workloads = [_read(meta, part, own, maps, notes) for own, part in found]
+    workloads = [_read(meta, part, own, maps, notes) for own, part in parts]
     problems = locate(notes.problems, document)
     return [replace(workload, problems=problems) for workload in workloads], problems
 

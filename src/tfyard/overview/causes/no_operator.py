@@ -119,7 +119,7 @@ def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
             lease.spec.renew_time,
         )
         sentence = "the operator no longer runs: tasks are not restarted, and their end is not recorded"
-        unready = [found for each in seen(evidence.operators) if (found := not_ready(each))]
+        unready = [reason for each in seen(evidence.operators) if (reason := not_ready(each))]
         fix = f"kubectl -n {lease.metadata.namespace} get pods; then `tfyard install`"
         fix = unready[0][1] if unready else fix
         yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(quote,))
