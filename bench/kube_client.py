@@ -14,9 +14,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from tfyard.kube import Client, Kind, Patch, list_all, requests
-from tfyard.kube.credentials import build_tls
-from tfyard.kube.kubeconfig import material
+from tfyard.kube import Client, Kind, Patch, list_all, login, requests
 from tfyard.kubelet import pod_status
 from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, builders
 from tfyard.testing.scripted import ScriptedPod
@@ -52,16 +50,14 @@ async def measured(work: Awaitable[Any]) -> tuple[float, float]:
 
 
 async def bare_post(plane: ControlPlane, path: str, names: list[str]) -> None:
-    user, cluster = plane.admin.user, plane.admin.cluster
-    data = (cluster.certificate_authority_data, user.client_certificate_data, user.client_key_data)
-    tls = build_tls(cluster, *(material(each, "") for each in data))
+    tls = login.tls(plane.admin.cluster, login.keys(plane.admin, login.ExecStatus()))
     headers = {"Content-Type": "application/json"}
-    connector = aiohttp.TCPConnector(limit=PARALLEL, ssl=tls)
+    connector = aiohttp.TCPConnector(limit=PARALLEL, ssl=tls or True)
     async with aiohttp.ClientSession(connector=connector) as session:
 
         async def post(name: str) -> None:
             body = msgspec.json.encode(builders.config_map(name))
-            async with session.post(cluster.server + path, data=body, headers=headers) as response:
+            async with session.post(plane.server + path, data=body, headers=headers) as response:
                 msgspec.json.decode(await response.read())
 
         await in_parallel(names, post)

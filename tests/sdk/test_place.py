@@ -9,10 +9,10 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import NotPossible
 from tfyard.kube import Access
 from tfyard.kube.kubeconfig import ClusterEntry
+from tfyard.kube.requests import TFJOBS
 from tfyard.model import Condition, Status
 from tfyard.model.summary import JobSummary
-from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.jobs import Found
+from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.sdk import rows
 from tfyard.sdk.forwarding import Port
 from tfyard.sdk.on_cluster import OnCluster
@@ -50,7 +50,7 @@ async def test_a_board_of_a_run_and_a_job_of_a_cluster_is_refused_instead_of_lea
 ) -> None:
     run = OnMachine(RunDirectory(tmp_path / "a"))
     manifest = {"metadata": {"name": "b", "namespace": "ml"}}
-    other = OnCluster(Access(ClusterEntry(server="http://127.0.0.1:1")), Found(TFJOBS, manifest), print)
+    other = OnCluster(Access(ClusterEntry(server="http://127.0.0.1:1")), StoredTFJob(TFJOBS, manifest), print)
     with pytest.raises(NotPossible, match=r"run/a is on this machine, .*/b in the namespace ml"):
         async with run.tensorboard([other], "", HelperOptions(), Here(Port(0), print)):
             pass
