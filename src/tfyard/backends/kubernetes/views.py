@@ -100,7 +100,7 @@ V = TypeVar("V", PodView, Child)
 
 
 def slim(view: V) -> V:
-    """A job's object without the metadata that nobody reads."""
+    """A job's object without the metadata that is never read."""
     meta = view.metadata
     few = replace(
         meta,
