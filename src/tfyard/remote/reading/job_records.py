@@ -171,13 +171,13 @@ def submitter_of(client: SyncClient, tfjob: StoredTFJob) -> str:
 def digests(job: Job | None, pods: Iterable[PodDetails]) -> dict[str, str]:
     """Role -> its image with its digest, as a kubelet reported it."""
     named = {role.name.lower(): role.name for role in job.roles} if job else {}
-    found = {}
+    images = {}
     for pod in pods:
         role, status = named.get(pod.task.rpartition("-")[0]), pod.status.container_statuses
         image = next((each.image_id for each in status if each.name == pod.program.name), "")
         if role and image:
-            found[role] = image.removeprefix("docker-pullable://")
-    return found
+            images[role] = image.removeprefix("docker-pullable://")
+    return images
 
 
 def _origin(client: SyncClient, tfjob: StoredTFJob, job: Job | None) -> tuple[Origin, str, list[str]]:

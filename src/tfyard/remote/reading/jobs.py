@@ -247,10 +247,10 @@ def _is_no_namespace(client: SyncClient, namespace: str) -> bool:
 
 
 def _removed(client: SyncClient, namespace: str, name: str) -> str:
-    """How the operator removed the job, by its events, which are kept for an hour; empty: it is not known."""
+    """The operator's event about the removal of the job, which is kept for an hour; empty: there is none."""
     about = {"involvedObject.name": name, "reason": DELETED_BY_TTL}
     try:
-        found = client.send(requests.get(requests.EVENTS.path(namespace), requests.selecting(fields=about)))
+        events = client.send(requests.get(requests.EVENTS.path(namespace), requests.selecting(fields=about)))
     except KubeError:
         return ""
-    return str(found["items"][-1]["message"]) if found["items"] else ""
+    return str(events["items"][-1]["message"]) if events["items"] else ""

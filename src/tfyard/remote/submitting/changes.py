@@ -127,7 +127,7 @@ def _dry_run(client: SyncClient, path: str, wanted: Manifest) -> Manifest:
 
 
 def _with_refused_of(manifest: Manifest, other: Manifest) -> Manifest:
-    """The manifest with the fields of the other's run policy that can never change: its manager, and the queue
+    """The manifest with those fields of the other's run policy that can never change: its manager, and the queue
     of its gang."""
     policy = {**_policy(manifest), "managedBy": _manager(other)}
     if policy["managedBy"] is None:

@@ -67,7 +67,10 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
         holder=name,
         is_present=read.hash in sent,
         objects=() if present else (claim,),
-        notes=(*([] if present else [_told(claim)]), *([] if is_shared else [_ONE_NODE.format(name)])),
+        notes=(
+            *([] if present else [_creation_notice(claim)]),
+            *([] if is_shared else [_ONE_NODE.format(name)]),
+        ),
         layers=tuple(sorted(uses - {read.hash})),
         outdated=_outdated(client, namespace, old_of(sent) - uses),
         node="" if is_shared or not present else _node_of(client, namespace, name),
@@ -112,7 +115,7 @@ _ONE_NODE = (
 )
 
 
-def _told(claim: Manifest) -> str:
+def _creation_notice(claim: Manifest) -> str:
     spec = claim["spec"]
     chosen = spec.get("storageClassName")
     of = f"of the storage class {chosen}" if chosen else "of the default storage class"

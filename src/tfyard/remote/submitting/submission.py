@@ -167,7 +167,7 @@ def pack(client: SyncClient, prepared: PreparedSubmission, submission: Submissio
     options = CodeOptions(helper_image=submission.helper_image, leave_out=submission.leave_out)
     code = code_store.plan(client, prepared.job, prepared.folder, options)
     objects = manifests(replace(prepared, job=code.job, others=_unique(prepared, code)))
-    notes = (*prepared.notes, *code_store.told(code), *_large(_job_of(objects)))
+    notes = (*prepared.notes, *code_store.summary_lines(code), *_large(_job_of(objects)))
     return Parcel(manifests=objects, code=code, notes=notes, known=known)
 
 
@@ -286,8 +286,8 @@ def _tell_left(made: list[Submitted], job: Manifest, say: Say) -> None:
     if titles:
         them = "it" if " " not in titles else "them"
         remove = f"`kubectl delete -n {job['namespace']} {titles}` removes {them}"
-        said = f"{job['name']} was not submitted, but created: {titles.replace(' ', ', ')}"
-        say(f"{said}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
+        left = f"{job['name']} was not submitted, but created: {titles.replace(' ', ', ')}"
+        say(f"{left}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
 
 
 def _apply(
@@ -301,7 +301,7 @@ def _apply(
         is_new = applying.create(client, resource, manifest, how)
         say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
         return Submitted(resource, manifest, is_new)
-    before = applying.found(client, resource, manifest) if how.compares and not how.dry_run else None
+    before = applying.stored_object(client, resource, manifest) if how.compares and not how.dry_run else None
     stored = applying.apply(client, resource, manifest, how)
     is_changed = before is None or applying.content(before) != applying.content(stored)
     say(f"{title} {'serverside-applied' if is_changed else 'unchanged'}{ending}")

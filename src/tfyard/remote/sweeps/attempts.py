@@ -14,10 +14,10 @@ def of_trial(client: SyncClient, job: StoredTFJob) -> list[StoredTFJob]:
     if not (number.isdecimal() and job.name == trial_name(sweep, int(number))):
         return [job]
     try:
-        found = jobs.manifests(client, Scope(job.namespace, f"{SWEEP}={sweep},{TRIAL}={number}"))
+        attempts = jobs.manifests(client, Scope(job.namespace, f"{SWEEP}={sweep},{TRIAL}={number}"))
     except Forbidden:  # who may only get jobs by their names is shown the one of this name
         return [job]
-    later = [each for each in found if _owners(each) == _owners(job) and each.name != job.name]
+    later = [each for each in attempts if _owners(each) == _owners(job) and each.name != job.name]
     return [job, *sorted(later, key=lambda each: (len(each.name), each.name))]
 
 

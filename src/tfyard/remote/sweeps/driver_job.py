@@ -62,7 +62,7 @@ def checked(client: SyncClient, sweep: PreparedSweep) -> DriverPod:
     return _checked(client, sweep.namespace, sweep.spec.service_account, sweep.driver_image)
 
 
-def again(client: SyncClient, sweep: SweepObject) -> DriverPod:
+def checked_again(client: SyncClient, sweep: SweepObject) -> DriverPod:
     """The same for a sweep that goes on."""
     state = sweep.stored
     image = sweep.metadata.annotations.get(DRIVER_IMAGE, "")
@@ -139,12 +139,12 @@ def create(client: SyncClient, sweep: SweepObject, pod: DriverPod, say: Say) -> 
     try:
         if pod.account == ACCOUNT:
             _create_account(client, namespace)
-        made = client.send(requests.create(JOBS.path(namespace), manifest(sweep, pod)))
+        driver = client.send(requests.create(JOBS.path(namespace), manifest(sweep, pod)))
     except Forbidden as problem:
         name = sweep.name
         ways = f"`tfyard resume {name}` tries it again, `tfyard delete {name}` removes it"
         raise TfyardError(f"{granted(problem, namespace, EDIT)}; the sweep is there: {ways}") from None
-    say(f"job.batch/{made['metadata']['name']} created: it drives the sweep")
+    say(f"job.batch/{driver['metadata']['name']} created: it drives the sweep")
 
 
 def _create_account(client: SyncClient, namespace: str) -> None:
