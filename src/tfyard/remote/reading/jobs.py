@@ -61,6 +61,15 @@ class StoredTFJob(Struct, frozen=True):
         return str(self.manifest["metadata"]["uid"])
 
     @property
+    def labels(self) -> dict[str, str]:
+        return self.manifest["metadata"].get("labels") or {}
+
+    @property
+    def owners(self) -> set[str]:
+        """Uids of the objects that own it."""
+        return {str(each["uid"]) for each in self.manifest["metadata"].get("ownerReferences") or []}
+
+    @property
     def path(self) -> str:
         return self.resource.path(self.namespace, self.name)
 
@@ -238,12 +247,9 @@ def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
 def _is_no_namespace(client: SyncClient, namespace: str) -> bool:
     """Whether the namespace does not exist, as far as that may be read."""
     try:
-        client.send(requests.get(requests.NAMESPACES.path(name=namespace)))
-    except NotFound:
-        return True
+        return client.find(requests.NAMESPACES.path(name=namespace)) is None
     except KubeError:
         return False
-    return False
 
 
 def _removed(client: SyncClient, namespace: str, name: str) -> str:

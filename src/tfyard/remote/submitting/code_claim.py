@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.job_input import code_folder
-from tfyard.kube import Access, Forbidden, NotFound, requests
+from tfyard.kube import Access, Forbidden, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
@@ -53,7 +53,7 @@ class StoredCode(Struct, frozen=True, omit_defaults=True):
 def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Plan:
     """Plan for code on a claim. `read`: the plan with the facts about the folder."""
     namespace, name = read.job.namespace, code.claim or CLAIM
-    present = _find(client, namespace, name)
+    present = client.find(requests.CLAIMS.path(namespace, name))
     claim = present or _new(client, read.job, code, options)
     if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or []):
         raise Usage(f"code: only one pod can mount the claim {name} (ReadWriteOncePod); name another one")
@@ -121,14 +121,6 @@ def _creation_notice(claim: Manifest) -> str:
     of = f"of the storage class {chosen}" if chosen else "of the default storage class"
     amount = spec["resources"]["requests"]["storage"]
     return f"code: the claim {claim['metadata']['name']} is created: {amount}, {spec['accessModes'][0]}, {of}"
-
-
-def _find(client: SyncClient, namespace: str, name: str) -> Manifest | None:
-    try:
-        claim: Manifest = client.send(requests.get(requests.CLAIMS.path(namespace, name)))
-    except NotFound:
-        return None
-    return claim
 
 
 def _new(client: SyncClient, job: Job, code: Code, options: CodeOptions) -> Manifest:

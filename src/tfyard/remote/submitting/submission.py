@@ -18,7 +18,7 @@ from tfyard.errors import TfyardError
 from tfyard.extras import needs
 from tfyard.formats.tfjob import edits
 from tfyard.job_input.code_reading import CodeReading
-from tfyard.kube import NotFound, Refused, requests
+from tfyard.kube import Refused, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
@@ -153,7 +153,7 @@ def _resized(existing: StoredTFJob, wanted: Manifest) -> Iterator[str]:
 
 def _is_queued(tfjob: StoredTFJob) -> bool:
     """Whether the job is queued by Kueue, which suspends it until there is room."""
-    return QUEUE_NAME in (tfjob.manifest["metadata"].get("labels") or {})
+    return QUEUE_NAME in tfjob.labels
 
 
 def pack(client: SyncClient, prepared: PreparedSubmission, submission: Submission) -> Parcel:
@@ -194,10 +194,8 @@ def uploader(client: SyncClient, say: Say) -> Upload:
 def _existing(client: SyncClient, job: Job) -> StoredTFJob | None:
     try:
         existing = StoredTFJob(TFJOBS, client.send(requests.get(TFJOBS.path(job.namespace, job.name))))
-    except NotFound:
-        return None
     except Refused:
-        return None  # a user who may create jobs may be unable to read them; applying it will tell
+        return None  # there is none, or the user may create jobs and not read them; applying it will tell
     status, others = existing.summary.status, "another name submits this one beside it"
     if existing.manifest["metadata"].get("deletionTimestamp"):
         raise TfyardError(f"TFJob {job.name} is being deleted; submit it when it is gone, or {others}")

@@ -14,7 +14,7 @@ from tfyard import __version__
 from tfyard.errors import NotPossible, TfyardError
 from tfyard.install.roles import DRIVER_IMAGE, SWEEP_ROLE
 from tfyard.install.settings import REPOSITORY
-from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, requests
+from tfyard.kube import AlreadyExists, Forbidden, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, restricted
 from tfyard.model.names import SWEEP
@@ -94,20 +94,16 @@ def _unbound(pod: DriverPod, namespace: str, *, is_installed: bool) -> str:
 
 def _exists(client: SyncClient, namespace: str, account: str) -> bool:
     try:
-        client.send(requests.get(requests.SERVICE_ACCOUNTS.path(namespace, account)))
-    except NotFound:
-        return False
+        return client.find(requests.SERVICE_ACCOUNTS.path(namespace, account)) is not None
     except Forbidden:
         return True  # the user may not look; the pod will tell
-    return True
 
 
 def _role(client: SyncClient) -> Manifest | None:
     """The role of drivers; empty: the user may not read it; None: it is not installed."""
     try:
-        return dict(client.send(requests.get(requests.CLUSTER_ROLES.path(name=SWEEP_ROLE))))
-    except NotFound:
-        return None
+        role: Manifest | None = client.find(requests.CLUSTER_ROLES.path(name=SWEEP_ROLE))
+        return role
     except Forbidden:
         return {}
 

@@ -122,7 +122,7 @@ def running(client: SyncClient, sweep: SweepObject) -> list[StoredTFJob]:
 
 def _is_queued(job: StoredTFJob) -> bool:
     """Whether Kueue suspends the job while it waits, so that `suspend` does not say whether it was stopped."""
-    return QUEUE_NAME in (job.manifest["metadata"].get("labels") or {})
+    return QUEUE_NAME in job.labels
 
 
 def stop_all(client: SyncClient, sweep: SweepObject, but: Collection[str] = ()) -> list[str]:
