@@ -22,7 +22,7 @@ from .pruning import is_worse
 from .search import ValueSearch
 
 FAILURES_AT_START = 3
-"""So many failures before anything else are a mistake in the job, not values that do not work."""
+"""Number of failures before anything else that are a mistake in the job, not values that do not work."""
 
 
 class StepPlan(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which values come next."""
+"""Chooses the values that a sweep tries next."""
 
 import random
 import sys

@@ -83,7 +83,7 @@ class Submitted(StoredTFJob, frozen=True):
     """An object as the server has it."""
 
     is_changed: bool
-    """False: the same was submitted before."""
+    """Whether it is not what was submitted before."""
 
 
 class CannotSubmit(TfyardError):
