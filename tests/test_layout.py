@@ -124,9 +124,10 @@ def test_the_tests_mirror_the_rooms() -> None:
 
 
 def test_each_class_name_is_defined_once() -> None:
-    """Apart from those that Python programs use: `tfyard.Job` is words for a job, `aio.Run` a `Run` to await."""
+    """Apart from those that Python programs use: `tfyard.Job` is words for a job, `aio.Run` a `Run` to await. An
+    underscore makes no other name."""
     names = Counter(
-        each.name
+        each.name.lstrip("_")
         for file in MODULES
         for each in ast.parse(file.read_text()).body
         if isinstance(each, ast.ClassDef)

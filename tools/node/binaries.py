@@ -29,7 +29,7 @@ FLAGS = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=no_btrfs,no_de
 
 
 def folders() -> tuple[Path, Path]:
-    """Of Kubernetes' binaries, and of the others."""
+    """The folder of Kubernetes' binaries, and that of the others."""
     return cache_folder("kubelet", KUBERNETES), cache_folder("node", HERE)
 
 

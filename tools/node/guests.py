@@ -30,7 +30,7 @@ class Guest(Struct, frozen=True):
     module: str
     version: str
     sum: str
-    """Of the module, as Go computes it."""
+    """Checksum of the module, as Go computes it."""
     programs: dict[str, str]
     """The image in its manifests, without registry and tag -> the package of the program in it."""
     manifests: str
@@ -94,7 +94,7 @@ def _pod(manifest: Manifest) -> Manifest:
 
 
 def add_images(name: str, images: Images, folder: Path) -> None:
-    """Of its programs, under the names that its manifests have for them."""
+    """Makes an image of each program of a guest, under the name that its manifests have for it."""
     for image in GUESTS[name].programs:
         program = GUESTS[name].program(image)
         root = folder / program.name
@@ -105,7 +105,7 @@ def add_images(name: str, images: Images, folder: Path) -> None:
 
 
 def as_processes(name: str, manifest: Manifest) -> Manifest:
-    """For nodes that run programs without their images."""
+    """The manifest for nodes that run programs without their images."""
     made = copy.deepcopy(manifest)
     for container in _pod(made).get("containers") or []:
         for image in GUESTS[name].programs:

@@ -190,7 +190,8 @@ BASES = {"python": _python, "tensorflow": _tensorflow, "busybox": _busybox}
 
 
 def _debian(root: Path, *packages: str) -> None:
-    """In a mount namespace: mmdebstrap mounts /proc and /sys into the folder, and may be killed before it ends."""
+    """Installs Debian packages in a mount namespace: mmdebstrap mounts /proc and /sys into the
+    folder, and may be killed before it ends."""
     root.mkdir(exist_ok=True)
     contained = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     debian = [

@@ -139,7 +139,7 @@ class Inside:
         (self.paths.etc / "kubelet.key").write_bytes(serving.key)
 
     def start(self) -> None:
-        """In the order in which they need each other; each waits until it can be used."""
+        """Starts all parts in the order in which they need each other, and waits until each can be used."""
         own, kubelet = self.paths.file, binaries.path("kubelet")
         os.environ["PATH"] = f"{binaries.path('containerd').parent}:{os.environ['PATH']}"
         images = str(self.state / "images")
@@ -198,7 +198,8 @@ def is_open(address: str) -> bool:
 
 
 def resolves(name: str) -> bool:
-    """By the Service's address, so kube-proxy works, too. The resolver of this machine knows other servers."""
+    """Whether a name resolves at the Service's address, so kube-proxy works, too. The resolver of this machine
+    knows other servers."""
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
     query = b"\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + labels + b"\x00\x00\x01\x00\x01"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel, contextlib.suppress(OSError):
@@ -212,7 +213,7 @@ def resolves(name: str) -> bool:
 
 
 def write_kubeconfig(plane: ControlPlane, state: Path, port: int) -> None:
-    """For programs outside, which come through the listener."""
+    """Writes a kubeconfig for programs outside, which come through the listener."""
     access = Access(replace(plane.admin.cluster, server=f"https://{LOOPBACK}:{port}"), plane.admin.user)
     file = state / "kubeconfig"
     file.touch(mode=0o600)

@@ -79,7 +79,7 @@ class Node:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """In order: SIGTERM for all."""
+        """Ends all parts by SIGTERM, as an orderly shutdown does."""
         self._end(signal.SIGTERM)
 
     def cut_power(self) -> None:

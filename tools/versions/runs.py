@@ -36,7 +36,7 @@ class NotRun(TfyardError):
 
 
 def run(subject: Subject, version: str, python: Path, environ: Mapping[str, str]) -> Result:
-    """With this interpreter and these variables, of the commit that is checked out."""
+    """Runs the tests of the commit that is checked out, with this interpreter and these variables."""
     passed = skipped = 0
     failed: list[str] = []
     for words in RUNS[subject]:
@@ -73,7 +73,7 @@ def _cases(python: Path, words: tuple[str, ...], environ: Mapping[str, str]) -> 
 
 
 def _commit() -> str:
-    """Of the tree that is tested; results and their table may have changed since."""
+    """The commit of the tree that is tested; results and their table may have changed since."""
     written = (f":!{each.relative_to(ROOT)}" for each in (RESULTS, PAGE))
     changed = _git("status", "--porcelain", "--", ".", *written)
     return _git("rev-parse", "--short=8", "HEAD") + (" with changes" if changed else "")

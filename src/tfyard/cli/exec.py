@@ -101,11 +101,11 @@ def _in_one(place: Place, words: tuple[str, ...], task_command: TaskCommand) -> 
 
 def _in_all(place: Place, words: tuple[str, ...], task_command: TaskCommand) -> int:
     names = place.tasks()
-    return interrupts.run(_print_all(place, chosen(words, names), task_command, _Printer(names)))
+    return interrupts.run(_print_all(place, chosen(words, names), task_command, _OutputPrinter(names)))
 
 
 async def _print_all(
-    place: Place, tasks: Sequence[str], task_command: TaskCommand, printer: "_Printer"
+    place: Place, tasks: Sequence[str], task_command: TaskCommand, printer: "_OutputPrinter"
 ) -> int:
     """Print the output of tasks; the result is the first exit code that is not 0, in the order of the tasks."""
     codes: dict[str, int] = {}
@@ -124,7 +124,7 @@ async def _print_all(
     return next((codes[task] for task in tasks if codes.get(task)), 0)
 
 
-class _Printer:
+class _OutputPrinter:
     """Prints lines after the name of their task, which is coloured on a terminal."""
 
     def __init__(self, names: Sequence[str]) -> None:

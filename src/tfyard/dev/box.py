@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 READY_TIMEOUT, POLL, LOOK_EVERY, ROTATE_EVERY = 60.0, 0.1, 0.25, 10.0
 BACKOFF = Backoff(first=0.2, longest=30.0)
 STEADY = 60.0
-"""Seconds; who ran that long is started again as after a first failure."""
+"""Seconds of running after which a component that ends is started again as after a first failure."""
 
 
 class Box:

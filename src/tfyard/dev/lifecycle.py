@@ -73,7 +73,7 @@ def up(
         used = folder.state()
         settings = replace(
             settings,
-            binaries=str(_binaries(_known(settings, asked), say, mirrors)),
+            binaries=str(_binaries(_usable_settings(settings, asked), say, mirrors)),
             last_port=used.port if used else settings.last_port,
         )
         if before.kubeconfig != settings.kubeconfig:
@@ -165,7 +165,7 @@ def _take_out_context(settings: UpOptions) -> None:
         remove_context(Path(settings.kubeconfig), settings.name, settings.previous_context)
 
 
-def _known(settings: UpOptions, asked: UpOptions) -> UpOptions:
+def _usable_settings(settings: UpOptions, asked: UpOptions) -> UpOptions:
     """The settings, if the binaries that the killed cluster used are still there."""
     return settings if Path(settings.binaries).is_dir() else asked
 

@@ -1,5 +1,5 @@
-"""Asks another program a question that may never hold anybody up: bounded in time and in bytes, without a standard
-input, and ended together with all that it has started."""
+"""Asks another program a question that must not hold up a command: bounded in time and in bytes, without
+a standard input, and ended together with all that it has started."""
 
 import os
 import select

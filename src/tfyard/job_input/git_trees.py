@@ -40,11 +40,11 @@ def difference(one: RecordedCode, other: RecordedCode, here: Path) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "objects").mkdir()
-        objects = _told(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+        objects = _answer_of(tree, "rev-parse", "--path-format=absolute", "--git-path", "objects")
         apart = {"GIT_OBJECT_DIRECTORY": str(folder / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
         scratch = GitTree(tree.folder, limits, apart, MOST_READ)
         sides = [_written(scratch, code, folder / f"index-{turn}") for turn, code in enumerate((one, other))]
-        return _told(scratch, "diff", *INDEPENDENT, "--color=never", *sides, strip=False)
+        return _answer_of(scratch, "diff", *INDEPENDENT, "--color=never", *sides, strip=False)
 
 
 def checked_out(code: RecordedCode, at: Path) -> None:
@@ -52,14 +52,14 @@ def checked_out(code: RecordedCode, at: Path) -> None:
     limits = QuestionLimits(LONGEST)
     tree = _repository([code], Path(code.state.root or "."), limits)
     at.parent.mkdir(parents=True, exist_ok=True)
-    _told(tree, "worktree", "add", "--detach", "--force", str(at.absolute()), code.state.commit)
+    _answer_of(tree, "worktree", "add", "--detach", "--force", str(at.absolute()), code.state.commit)
     if not code.diff:
         return
     with tempfile.NamedTemporaryFile("w", suffix=".diff", encoding="utf-8", newline="") as file:
         file.write(code.diff)
         file.flush()
         try:
-            _told(GitTree(at, limits), "apply", "--index", "--whitespace=nowarn", file.name)
+            _answer_of(GitTree(at, limits), "apply", "--index", "--whitespace=nowarn", file.name)
         except TfyardError:
             tree.ask("worktree", "remove", "--force", str(at.absolute()))
             raise
@@ -68,12 +68,12 @@ def checked_out(code: RecordedCode, at: Path) -> None:
 def _written(tree: GitTree, code: RecordedCode, index: Path) -> str:
     """The hash of the tree of a commit with its diff."""
     own = GitTree(tree.folder, tree.limits, {**tree.variables, "GIT_INDEX_FILE": str(index)})
-    _told(own, "read-tree", code.state.commit)
+    _answer_of(own, "read-tree", code.state.commit)
     if code.diff:
         file = index.with_suffix(".diff")
         file.write_bytes(code.diff.encode())
-        _told(own, "apply", "--cached", "--whitespace=nowarn", str(file))
-    return _told(own, "write-tree")
+        _answer_of(own, "apply", "--cached", "--whitespace=nowarn", str(file))
+    return _answer_of(own, "write-tree")
 
 
 def _repository(codes: list[RecordedCode], here: Path, limits: QuestionLimits) -> GitTree:
@@ -86,14 +86,14 @@ def _repository(codes: list[RecordedCode], here: Path, limits: QuestionLimits) -
             code for code in codes if tree.ask("cat-file", "-e", f"{code.state.commit}^{{commit}}").problem
         ]
         if not lacking:
-            return GitTree(Path(_told(tree, "rev-parse", "--show-toplevel")), limits)
+            return GitTree(Path(_answer_of(tree, "rev-parse", "--show-toplevel")), limits)
         missing = lacking[0]
     way = f"fetch it ({missing.state.remote})" if missing.state.remote else "fetch it"
     text = f"commit {missing.state.commit[:12]} of {missing.label} is in no git tree here"
     raise NotPossible(f"{text}; call this in its repository, or {way}")
 
 
-def _told(tree: GitTree, *words: str, strip: bool = True) -> str:
+def _answer_of(tree: GitTree, *words: str, strip: bool = True) -> str:
     answer = tree.ask(*words)
     if answer.problem:
         raise TfyardError(f"git {words[0]}: {answer.problem}")

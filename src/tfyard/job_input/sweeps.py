@@ -99,12 +99,12 @@ def job(file: str) -> tuple[Job, formats.Document | None]:
 
 def of_file(given: SweepGiven, options: SweepOptions = NONE) -> GivenSweep:
     """The sweep of a sweep file; options win over its words. Raises Invalid with every problem of the file."""
-    changed = words(options)
-    if not changed:
+    changed_words = words(options)
+    if not changed_words:
         read = sweepfile.load(given.document)
     else:
         sweepfile.load(given.document)  # its own problems have positions
-        read = _of_words({**given.document.data, **changed})
+        read = _of_words({**given.document.data, **changed_words})
     return GivenSweep(read.spec, files.beside(given.file, read.job))
 
 

@@ -21,10 +21,18 @@ from msgspec.structs import replace
 
 from tfyard.kube import login as logins
 from tfyard.kube.decoding import decode
-from tfyard.kube.errors import BadKubeconfig, Transient, Unauthorized, Undecodable, Unreachable, build_error
+from tfyard.kube.errors import (
+    BadKubeconfig,
+    NotFound,
+    Transient,
+    Unauthorized,
+    Undecodable,
+    Unreachable,
+    build_error,
+)
 from tfyard.kube.kubeconfig import Access, ClusterEntry, Exec
 from tfyard.kube.login import ExecStatus, Headers
-from tfyard.kube.requests import Request, may_repeat
+from tfyard.kube.requests import Request, get, may_repeat
 from tfyard.model.backoff import Backoff
 
 T = TypeVar("T")
@@ -72,6 +80,13 @@ class SyncClient:
     def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
         """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
         return decode(into, self.read(request))
+
+    def find(self, path: str) -> Any:
+        """The object at this path; None: there is none."""
+        try:
+            return self.send(get(path))
+        except NotFound:
+            return None
 
     def read(self, request: Request) -> bytes:
         """The answer as bytes, such as a log."""

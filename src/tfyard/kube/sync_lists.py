@@ -88,11 +88,11 @@ class _PageMeta(msgspec.Struct, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Page(msgspec.Struct, frozen=True):
+class _ListPart(msgspec.Struct, frozen=True):
     metadata: _PageMeta = _PageMeta()
 
 
-_TOKENS = msgspec.json.Decoder(_Page)
+_TOKENS = msgspec.json.Decoder(_ListPart)
 
 
 def _pages(client: SyncClient, path: str, query: dict[str, str]) -> list[bytes]:

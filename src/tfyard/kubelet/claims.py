@@ -111,14 +111,14 @@ class Provisioner:
         meta = claim.metadata
         directory = self.folder / folder_name(meta.namespace, meta.name, meta.uid)
         if claim.spec.volume_mode == "Block":
-            self._tell(claim, NO_DEVICES)
+            self._warn(claim, NO_DEVICES)
             return
         while problem := _make(directory):
-            self._tell(claim, problem)
+            self._warn(claim, problem)
             await asyncio.sleep(RETRY)
         await self._send(requests.create(VOLUMES.path(), volume_for(claim, directory)))
 
-    def _tell(self, claim: PersistentVolumeClaim, problem: str) -> None:
+    def _warn(self, claim: PersistentVolumeClaim, problem: str) -> None:
         meta = {key: getattr(claim.metadata, key) for key in ("name", "namespace", "uid")}
         about = {"kind": "PersistentVolumeClaim", "metadata": meta}
         self._events.tell(about, "ProvisioningFailed", problem, warning=True)

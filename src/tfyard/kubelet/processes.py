@@ -77,9 +77,9 @@ class OwnedPod:
         """Continue from the statuses after a restart of the kubelet, when no container of the pod runs any more.
         False if the pod's policy forbids to start lost containers again."""
         pod = self.pod
-        known = [each for each in statuses if each.name in pod.all and each.has_started]
-        is_over = pod.policy == "Never" and any(each.state.running for each in known)
-        for status in known:
+        started = [each for each in statuses if each.name in pod.all and each.has_started]
+        is_over = pod.policy == "Never" and any(each.state.running for each in started)
+        for status in started:
             _go_on(pod.all[status.name], status, is_over=is_over)
         if is_over:
             pod.settle()
@@ -175,9 +175,9 @@ class ProcessRuntime:
     async def _remove_leftovers(self) -> None:
         """Remove folders of pods that were deleted while no kubelet ran."""
         listing = await list_all(self.client, Kind(PodOnNode), requests.PODS.path(), {})
-        known = {pod.metadata.uid for pod in listing.items}
+        uids = {pod.metadata.uid for pod in listing.items}
         for folder in (self.folder / "pods").iterdir():
-            if folder.name.rpartition("_")[2] not in known:
+            if folder.name.rpartition("_")[2] not in uids:
                 await self._remove(folder)
 
     async def _remove(self, folder: Path) -> None:
@@ -191,34 +191,34 @@ class ProcessRuntime:
     # Called by the kubelet (Runtime).
 
     async def run(self, pod: PodOnNode, report: Report) -> None:
-        known = self.pods.get(pod.metadata.uid)
-        if known is None:
+        owned = self.pods.get(pod.metadata.uid)
+        if owned is None:
             manifest = await self._manifest(pod)
             if manifest is None:
                 return
             folder = self._folder(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-            known = self.pods[pod.metadata.uid] = OwnedPod(manifest, self._node, folder, self._events)
-            if not known.adopt(pod.statuses):
-                await report(known.pod.state())
+            owned = self.pods[pod.metadata.uid] = OwnedPod(manifest, self._node, folder, self._events)
+            if not owned.adopt(pod.statuses):
+                await report(owned.pod.state())
                 return
-        await known.run(report)
+        await owned.run(report)
 
     async def update(self, pod: PodOnNode) -> None:
-        known, manifest = self.pods.get(pod.metadata.uid), await self._manifest(pod)
-        if known is not None and manifest is not None:
+        owned, manifest = self.pods.get(pod.metadata.uid), await self._manifest(pod)
+        if owned is not None and manifest is not None:
             added = manifest["spec"].get("ephemeralContainers") or []
             begun = {each.name for each in pod.status.ephemeral_container_statuses if each.has_started}
-            await asyncio.gather(*(known.pod.debug(each) for each in added if each["name"] not in begun))
+            await asyncio.gather(*(owned.pod.debug(each) for each in added if each["name"] not in begun))
 
     async def stop(self, pod: PodOnNode, grace: float) -> PodState:
-        known = self.pods.get(pod.metadata.uid)
-        return self._unseen(pod) if known is None else await known.pod.stop(grace)
+        owned = self.pods.get(pod.metadata.uid)
+        return self._unseen(pod) if owned is None else await owned.pod.stop(grace)
 
     async def forget(self, pod: PodOnNode) -> None:
         meta = pod.metadata
-        known = self.pods.pop(meta.uid, None)
-        if known is not None:
-            await known.pod.stop(0)
+        owned = self.pods.pop(meta.uid, None)
+        if owned is not None:
+            await owned.pod.stop(0)
         self._events.forget(meta.uid)
         self._sources.forget(meta.uid)
         await self._remove(self._folder(meta.namespace, meta.name, meta.uid))
@@ -248,12 +248,12 @@ class ProcessRuntime:
     # Called by the kubelet's server (Containers).
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool) -> LogSource:
-        known = self._find(namespace, pod)
+        life = self._find(namespace, pod)
         folder = self._known_folder(namespace, pod) / "logs" / container
-        if known is not None and container not in known.every:
+        if life is not None and container not in life.every:
             raise NoSuchContainer(f"container {container} is not valid for pod {pod}")
         runs = sorted(int(log.stem) for log in folder.glob("*.log"))
-        current = known.every[container] if known else None
+        current = life.every[container] if life else None
         is_backing_off = current is not None and isinstance(current.current, Waiting)
         chosen = runs[:-1] if previous and not is_backing_off else runs
         if not chosen and previous:
@@ -266,23 +266,23 @@ class ProcessRuntime:
     async def exec(
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
     ) -> ExecProcess:
-        known = self._find_container(namespace, pod, container)
-        if known is None:
+        target = self._find_container(namespace, pod, container)
+        if target is None:
             raise NoSuchContainer(f'container not found ("{container}")')
-        if known.process is None or not known.is_running:
+        if target.process is None or not target.is_running:
             raise NoSuchContainer(f"container {container} of pod {pod} is not running")
-        return await self.engine.exec(known.process, argv, stdin=stdin, tty=tty)
+        return await self.engine.exec(target.process, argv, stdin=stdin, tty=tty)
 
     def console(self, namespace: str, pod: str, container: str) -> Console | None:
-        known = self._find_container(namespace, pod, container)
-        return known.console if known else None
+        target = self._find_container(namespace, pod, container)
+        return target.console if target else None
 
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
-        known = self._find(namespace, pod)
-        if known is None:
+        life = self._find(namespace, pod)
+        if life is None:
             raise ConnectionRefusedError(f"pod {namespace}/{pod} does not run on this node")
-        if known.network is not None:
-            return await asyncio.to_thread(known.network.connect, port)
+        if life.network is not None:
+            return await asyncio.to_thread(life.network.connect, port)
         return await asyncio.to_thread(socket.create_connection, (LOOPBACK, port))
 
     def _find(self, namespace: str, name: str) -> PodLife | None:
@@ -291,17 +291,17 @@ class ProcessRuntime:
         return chosen[-1] if chosen else None
 
     def _find_container(self, namespace: str, pod: str, name: str) -> PodContainer | None:
-        known = self._find(namespace, pod)
-        return known.every.get(name) if known else None
+        life = self._find(namespace, pod)
+        return life.every.get(name) if life else None
 
     def _folder(self, namespace: str, name: str, uid: str) -> Path:
         return self.folder / "pods" / folder_name(namespace, name, uid)
 
     def _known_folder(self, namespace: str, name: str) -> Path:
         """Folder of a pod, also of one that ended before this kubelet was started."""
-        known = self._find(namespace, name)
-        if known is not None:
-            return known.owner.folder
+        life = self._find(namespace, name)
+        if life is not None:
+            return life.owner.folder
         folders = [*(self.folder / "pods").glob(folder_name(namespace, name, "*"))]
         if not folders:
             raise NoSuchContainer(f'pod "{name}" not found on this node')

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def stop(run: RunDirectory) -> Callable[[], RunRecord]:
     """Asks the run to end its tasks within their grace periods; the returned function waits for its end."""
     record = require_running(run, "stop")
-    replies = _tell(run, record, Order("stop"))
+    replies = _send_order(run, record, Order("stop"))
     return lambda: _end(run, record, replies)
 
 
@@ -54,7 +54,7 @@ def to_restart(run: RunDirectory, words: Sequence[str]) -> tuple[str, ...]:
 
 def restart(run: RunDirectory, tasks: Sequence[str]) -> Iterator[str]:
     """Asks the run to restart the tasks, which costs no retry; yields each task once it runs again."""
-    replies = _tell(run, require_running(run, "restart"), Order("restart", tuple(tasks)))
+    replies = _send_order(run, require_running(run, "restart"), Order("restart", tuple(tasks)))
     refused = next(replies, Reply()).refused
     waited = [task for task in tasks if task not in refused]
     if not waited:
@@ -80,7 +80,7 @@ def resume(run: RunDirectory) -> PreparedRun:
         raise NotPossible(f"{run.name} has finished ({record.phase}), so there is nothing to resume; {again}")
     if busy := _continued_by(run):
         raise NotPossible(f"{run.name} was already resumed as {busy}, which is running")
-    prepared = prepare(options_file.again(run))
+    prepared = prepare(options_file.repeated(run))
     return replace(prepared, resumes=run.name, memory=_memory(run.status()))
 
 
@@ -90,8 +90,8 @@ def rerun(
     """A new run of the same job from its beginning, with the options of `tfyard run`, ready to be executed.
     `is_exact`: with the code as it was recorded."""
     _record(run)
-    asked = options_file.again(run)
-    prepared = prepare(replace(asked, sets=tuple(sets), env=(*asked.env, *env), name=name))
+    options = options_file.repeated(run)
+    prepared = prepare(replace(options, sets=tuple(sets), env=(*options.env, *env), name=name))
     if not is_exact:
         return prepared
     from tfyard.local.exact import exact  # 40 ms, and few reruns are exact
@@ -105,12 +105,12 @@ def rerun(
 
 def compared(run: RunDirectory, sets: Sequence[str], env: Sequence[str], name: str | None) -> tuple[str, str]:
     """The job files of this run and of a rerun, each with the variables of its `--env`."""
-    asked, prepared = options_file.again(run), rerun(run, sets, env, name)
+    options, prepared = options_file.repeated(run), rerun(run, sets, env, name)
     before, after = (run.path / "job.yaml").read_text(), formats.dump(prepared.job, "jobfile").text()
-    return before + _given(asked.variables), after + _given(prepared.settings.variables)
+    return before + _env_lines(options.variables), after + _env_lines(prepared.settings.variables)
 
 
-def _given(variables: Mapping[str, str]) -> str:
+def _env_lines(variables: Mapping[str, str]) -> str:
     return "".join(f"--env {name}={value}\n" for name, value in variables.items())
 
 
@@ -122,7 +122,7 @@ def _memory(status: Status) -> Status:
     return Status(tasks=kept)
 
 
-def _tell(run: RunDirectory, record: RunRecord, order: Order) -> Iterator[Reply]:
+def _send_order(run: RunDirectory, record: RunRecord, order: Order) -> Iterator[Reply]:
     try:
         return _until_its_end(run_control.send(run.path, order))
     except PermissionError:

@@ -29,8 +29,8 @@ def exact(prepared: PreparedRun, run: RunDirectory) -> PreparedRun:
     """The repeated run with the recorded code, and with notes on what could not be the same."""
     origin, diff, problems = job_records.origin(run, prepared.job)
     state = origin.code
-    asked = prepared.job.code
-    if asked is not None and asked.kind != "folder":
+    code = prepared.job.code
+    if code is not None and code.kind != "folder":
         return _fetched(prepared, state, origin)
     if not state.commit:
         why = state.problem or next(iter(problems), "it was not recorded")

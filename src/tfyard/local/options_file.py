@@ -29,18 +29,18 @@ class OptionsSource(Struct, frozen=True, kw_only=True):
 
 def text(prepared: PreparedRun) -> str:
     """Options as JSON, without those that the job file of the run already has."""
-    asked = prepared.settings
+    settings = prepared.settings
     kept = RunOptions(
-        python=asked.python,
-        env=() if asked.is_script else asked.env,
+        python=settings.python,
+        env=() if settings.is_script else settings.env,
         mount=tuple(f"{name}={path}" for name, path in prepared.mounts.items()),
-        gpus=asked.gpus,
-        share_gpus=asked.share_gpus,
-        tensorboard=asked.tensorboard and os.path.abspath(asked.tensorboard),  # noqa: PTH100
-        attach=asked.attach,
-        metric=asked.metric,
+        gpus=settings.gpus,
+        share_gpus=settings.share_gpus,
+        tensorboard=settings.tensorboard and os.path.abspath(settings.tensorboard),  # noqa: PTH100
+        attach=settings.attach,
+        metric=settings.metric,
     )
-    file = "" if asked.is_script else str(prepared.file)
+    file = "" if settings.is_script else str(prepared.file)
     whole = OptionsSource(
         settings=kept, file=file, is_config=prepared.is_from_config, given_as=_given_as(prepared)
     )
@@ -58,14 +58,14 @@ def _given_as(prepared: PreparedRun) -> GivenAs:
 
 
 def given_as(run: RunDirectory) -> GivenAs:
-    asked = _read(run)
-    return asked.given_as if asked else "job-file"
+    source = _read(run)
+    return source.given_as if source else "job-file"
 
 
 def log_dir(run: RunDirectory) -> str:
     """Folder that `--tensorboard` gave; empty: none."""
-    asked = _read(run)
-    return (asked.settings.tensorboard if asked else None) or ""
+    source = _read(run)
+    return (source.settings.tensorboard if source else None) or ""
 
 
 def _read(run: RunDirectory) -> OptionsSource | None:
@@ -75,12 +75,12 @@ def _read(run: RunDirectory) -> OptionsSource | None:
         return None
 
 
-def again(run: RunDirectory) -> RunOptions:
+def repeated(run: RunDirectory) -> RunOptions:
     """Options that start the run's own job again."""
-    job, asked = run.path / "job.yaml", _read(run)
-    if asked is None or not job.exists():
+    job, source = run.path / "job.yaml", _read(run)
+    if source is None or not job.exists():
         raise Usage(f"{run.name} ended too early to be repeated; `tfyard run FILE` starts its job")
-    if asked.is_config:
-        raise Usage(f"{run.name} is of a config with resources; `tfyard run {asked.file}` starts it again")
+    if source.is_config:
+        raise Usage(f"{run.name} is of a config with resources; `tfyard run {source.file}` starts it again")
     sources = {file.name: file.read_text(encoding="utf-8") for file in run.source.glob("*")}
-    return replace(asked.settings, target=str(job), beside=asked.file, sources=sources)
+    return replace(source.settings, target=str(job), beside=source.file, sources=sources)

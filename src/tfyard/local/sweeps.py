@@ -99,13 +99,13 @@ class SweepFolder:
         ended = datetime.fromtimestamp((self.path / STATE).stat().st_mtime, UTC)
         return stopped(state, ended, "the process that drove it was killed")
 
-    def asked(self) -> RunOptions:
-        return options_file.again(RunDirectory(self.path))
+    def run_options(self) -> RunOptions:
+        return options_file.repeated(RunDirectory(self.path))
 
     def options(self, trial: Trial, spec: SweepSpec) -> RunOptions:
         """Options that start a trial."""
         of = TrialOf(sweep=self.name, number=trial.number, values=trial.values, attempt=trial.attempt)
-        return replace(self.asked(), name=trial_name(spec.name, trial.number), trial=of)
+        return replace(self.run_options(), name=trial_name(spec.name, trial.number), trial=of)
 
     def runs(self, spec: SweepSpec) -> dict[int, RunDirectory]:
         """The run of the last attempt at each trial."""
@@ -170,13 +170,13 @@ def all_sweeps(
     home: Path, say: Callable[[str], None] = lambda _text: None
 ) -> list[tuple[SweepFolder, SweepState]]:
     """The newest first; `say` names those whose state is corrupt."""
-    found = list[tuple[SweepFolder, SweepState]]()
+    sweeps = list[tuple[SweepFolder, SweepState]]()
     for folder in map(SweepFolder, (home / SWEEPS).iterdir() if (home / SWEEPS).is_dir() else ()):
         if (state := folder.load()) is not None:
-            found.append((folder, state))
+            sweeps.append((folder, state))
         elif folder.is_corrupt:
             say(f"the sweep {folder.name} is skipped: its state ({folder.path / STATE}) is corrupt")
-    return sorted(found, key=lambda each: each[1].created, reverse=True)
+    return sorted(sweeps, key=lambda each: each[1].created, reverse=True)
 
 
 def prune(home: Path) -> tuple[str, ...]:
@@ -190,9 +190,9 @@ def prune(home: Path) -> tuple[str, ...]:
 
 
 def begun(name: str, home: Path) -> SweepFolder | None:
-    """The newest of the sweeps whose names begin so, if all have one name in their files."""
-    found = [(folder, state.spec.name) for folder, state in all_sweeps(home) if folder.name.startswith(name)]
-    return found[0][0] if len({of for _, of in found}) == 1 else None
+    """The newest of the sweeps whose folders have this prefix, if all have one name in their files."""
+    sweeps = [(folder, state.spec.name) for folder, state in all_sweeps(home) if folder.name.startswith(name)]
+    return sweeps[0][0] if len({of for _, of in sweeps}) == 1 else None
 
 
 def called(name: str, home: Path) -> SweepFolder | None:

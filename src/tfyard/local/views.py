@@ -76,7 +76,7 @@ def job_of(run: RunDirectory) -> Job | None:
 def events(run: RunDirectory) -> list[ToldEvent]:
     decisions = [msgspec.convert(row, _LastDecision) for row in run.rows("decisions.jsonl")]
     about = f"{OF_RUNS}{run.path.name}"
-    return [_told(event, decision.at, about) for decision in decisions for event in decision.events]
+    return [_told_event(event, decision.at, about) for decision in decisions for event in decision.events]
 
 
 class _LastDecision(Struct, frozen=True):
@@ -84,7 +84,7 @@ class _LastDecision(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def _told(event: Event, at: datetime, about: str) -> ToldEvent:
+def _told_event(event: Event, at: datetime, about: str) -> ToldEvent:
     message = on_this_machine(event.message)
     recorded = RecordedEvent(type=event.type, reason=event.reason, message=message, at=at)
     return ToldEvent(event=recorded, about=about)

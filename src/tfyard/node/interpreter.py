@@ -33,7 +33,7 @@ def find(
     """An active environment wins. Without one, tfyard may have been started by its path from an environment that
     was not activated (`.venv/bin/tfyard`): that environment is used if it has TensorFlow."""
     if asked is not None:
-        return Interpreter(_asked(asked, env), "--python")
+        return Interpreter(_by_option(asked, env), "--python")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if env.get(variable) and (path := _which("python", f"{env[variable]}/bin")):
             return Interpreter(path, variable)
@@ -45,7 +45,7 @@ def find(
     return Interpreter(sys.executable, "tfyard's own")
 
 
-def _asked(text: str, env: Mapping[str, str]) -> str:
+def _by_option(text: str, env: Mapping[str, str]) -> str:
     """Interpreter of --python: a path, the folder of an environment, or a name on PATH."""
     expanded = Path(text).expanduser()
     name = str(expanded / "bin" / "python" if expanded.is_dir() else expanded)

@@ -320,12 +320,12 @@ def _reap_orphans(wake: "socket.socket", supervisor: int) -> None:
         while True:
             signal.sigwait([signal.SIGCHLD])
             reap_children()
-            _tell(wake)
+            _wake_up(wake)
     finally:
         os._exit(0)
 
 
-def _tell(wake: "socket.socket") -> None:
+def _wake_up(wake: "socket.socket") -> None:
     try:
         wake.send(ORPHAN_ENDED)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Our standard input: a terminal, or something piped. The only task of a run reads it, else nobody.
+"""Our standard input: a terminal, or something piped. The only task of a run reads it, else no task.
 
 Standard library only: it is imported before everything else.
 """

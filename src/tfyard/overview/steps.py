@@ -21,12 +21,12 @@ class Steps:
     """Follows the events of a run."""
 
     def __init__(self) -> None:
-        self._starts: dict[str, list[_Start]] = {}
+        self._starts: dict[str, list[_StartSoFar]] = {}
 
     def note(self, event: RunEvent) -> None:
         match event:
             case Started(task, start):
-                self._starts.setdefault(task, []).append(_Start(start))
+                self._starts.setdefault(task, []).append(_StartSoFar(start))
             case Log(task, text) if task in self._starts:
                 self._starts[task][-1].look(text)
             case Metric(task=task) if task in self._starts:
@@ -40,7 +40,7 @@ class Steps:
         return tuple(_result(starts[:at], each) for at, each in enumerate(starts))
 
 
-class _Start:
+class _StartSoFar:
     def __init__(self, number: int) -> None:
         self.number = number
         self.unit: Literal["step", "epoch"] = "step"
@@ -76,7 +76,7 @@ class _Start:
         self.reached = max(self.reached or 0, at)
 
 
-def _result(before: list[_Start], start: _Start) -> StartSteps:
+def _result(before: list[_StartSoFar], start: _StartSoFar) -> StartSteps:
     return StartSteps(
         start=start.number,
         unit=start.unit,
@@ -87,7 +87,7 @@ def _result(before: list[_Start], start: _Start) -> StartSteps:
     )
 
 
-def _lost(before: list[_Start], start: _Start) -> int | None:
+def _lost(before: list[_StartSoFar], start: _StartSoFar) -> int | None:
     reached = [each.reached for each in before if each.reached is not None and each.unit == start.unit]
     if not reached or start.began is None:
         return None

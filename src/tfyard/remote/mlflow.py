@@ -1,5 +1,5 @@
 """A job on a cluster at MLflow, while a command of the user follows it. The id of its run is an annotation of the
-TFJob, so whoever follows it again goes on in the same run; what is reported twice, the server has once."""
+TFJob, so a command that follows it again goes on in the same run; what is reported twice, the server has once."""
 
 import tempfile
 from datetime import datetime
@@ -54,22 +54,22 @@ class JobAtMLflow:
 
     def begin(self, kept: dict[str, str], code: CodeReading | None = None) -> dict[str, str]:
         """Begins a run, or goes on in that of the annotations that the job keeps; returns the annotations."""
-        asked, run = order(self._job, self._source, "JOB"), kept.get(MLFLOW_RUN, "")
+        tracking_order, run = order(self._job, self._source, "JOB"), kept.get(MLFLOW_RUN, "")
         of_code = payloads.of_code(code.result()[0]) if code else {}
-        tags = {**asked.tags, **of_code, "tfyard.namespace": self._job.namespace}
-        self._tracker = Tracker(asked, uri=self.uri, feed=self._feed.fileno(), run=run, tags=tags)
-        found = self._tracker.wait_for_run(START)
-        self._is_new = found != run
+        tags = {**tracking_order.tags, **of_code, "tfyard.namespace": self._job.namespace}
+        self._tracker = Tracker(tracking_order, uri=self.uri, feed=self._feed.fileno(), run=run, tags=tags)
+        run_id = self._tracker.wait_for_run(START)
+        self._is_new = run_id != run
         self._look()
-        if not found:
+        if not run_id:
             return kept
         self._say(f"MLflow: {self._tracker.page}")
         if self._job.mlflow is None:
             self._say("MLflow listens on this machine, so the tasks are not told of their run")
-        return {MLFLOW_RUN: found}
+        return {MLFLOW_RUN: run_id}
 
     def note(self, event: LogEvent | WaitResult | None) -> None:
-        """Takes what is followed."""
+        """Reports an event of the log that is followed: metrics in its lines, or the end of the job."""
         self._is_followed = True
         if isinstance(event, Lines):
             if rows := self._rows.of(event):

@@ -63,7 +63,7 @@ def main() -> int:
         _tell_about(prepared)
         if os.getppid() != order.program:  # it has ended meanwhile, and nobody would know of the run
             return 1
-        return asyncio.run(_Serving(prepared, order.program).run())
+        return asyncio.run(_ChildRun(prepared, order.program).run())
     except Invalid as error:
         plain = tuple(
             replace(problem, value=UNSET) for problem in error.problems
@@ -98,7 +98,7 @@ def _tell(message: Message) -> None:
         os.write(1, msgspec.json.encode(message) + b"\n")
 
 
-class _Serving:
+class _ChildRun:
     def __init__(self, prepared: PreparedRun, program: int) -> None:
         self._program, self._has_begun = program, False
         self._run = Execution(prepared, self._show)

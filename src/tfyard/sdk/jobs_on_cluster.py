@@ -20,7 +20,6 @@ from tfyard.sdk.place import Listed, silent
 
 if TYPE_CHECKING:
     from tfyard.kube import Resource
-    from tfyard.remote.reading.jobs import StoredTFJob
     from tfyard.remote.sweeps.store import SweepObject
     from tfyard.sdk.place import Place
 
@@ -55,7 +54,7 @@ class JobsOnCluster:
             listed = jobs.manifests(client, self._scope(client))
         known, keeps = {sweep.metadata.uid for sweep in sweeps}, None if self._asks_again else client
         of_jobs = [
-            OnCluster(client.access, job, self._say, keeps) for job in listed if not _owners(job) & known
+            OnCluster(client.access, job, self._say, keeps) for job in listed if not job.owners & known
         ]
         if not sweeps:
             return [*of_jobs]
@@ -132,10 +131,6 @@ def _sweeps(client: SyncClient, scope: jobs.Scope) -> list[SweepObject]:
 def _may_watch(client: SyncClient, scope: jobs.Scope) -> bool:
     asked = Permission("", "configmaps", ("watch",), namespace=scope.namespace)
     return is_allowed(client.send(review(asked, "watch")))
-
-
-def _owners(job: StoredTFJob) -> set[str]:
-    return {each["uid"] for each in job.manifest["metadata"].get("ownerReferences") or []}
 
 
 def _is_running(place: Place) -> bool:

@@ -51,7 +51,7 @@ class SweepOnCluster(SweepPlace):
     @contextmanager
     def _asking(self) -> Iterator[tuple[SyncClient, SweepObject]]:
         with explained(self.namespace, EDIT), SyncClient(self._access) as client:
-            yield client, store.again(client, self._sweep)
+            yield client, store.read_again(client, self._sweep)
 
     def sweep(self) -> SweepState:
         """Several questions at a time are answered by one look."""
@@ -140,7 +140,7 @@ class SweepOnCluster(SweepPlace):
                 )
             left = duration((sweep.driven_until - now).total_seconds())
             gone = f"if that is gone, `tfyard resume {self.name}` goes on in {left}"
-            raise NotPossible(f"{self.name} is running, driven by {store.told(sweep.driver)}; {gone}")
+            raise NotPossible(f"{self.name} is running, driven by {store.driver_text(sweep.driver)}; {gone}")
         if state.phase != "Stopped":
             raise NotPossible(f"{self.name} has ended ({state.phase}), so there is nothing to resume")
         intent = self._intent("resume", (), (), self._resume)
@@ -161,7 +161,7 @@ class SweepOnCluster(SweepPlace):
         from tfyard.remote.sweeps import driver_job, driving
 
         with self._asking() as (client, sweep):
-            driver = driver_job.again(client, sweep)
+            driver = driver_job.checked_again(client, sweep)
             sweep = driving.taken_over(client, sweep, "job", is_waited_for=True)
             driver_job.create(client, sweep, driver, self._say)
         return Done(text=f"{self.title} resumed")

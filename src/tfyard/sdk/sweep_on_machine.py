@@ -119,7 +119,7 @@ class SweepOnMachine(SweepPlace):
         """The best trial as a run of its own, in the job's own folders instead of those of the trial."""
         if not changes.is_best or changes.is_exact:
             return super().rerun(changes)
-        state, asked = self.sweep(), self._folder.asked()
+        state, asked = self.sweep(), self._folder.run_options()
         asked = replace(
             asked,
             values=required_best(self.name, state).values,
@@ -230,7 +230,7 @@ def continued(folder: SweepFolder) -> DriveOnMachine:
     if state is None:
         raise NoSuchJob(f"the sweep {folder.name} was deleted")
     (document,) = formats.read((folder.path / "job.yaml").read_bytes())
-    asked = folder.asked()
+    asked = folder.run_options()
     return DriveOnMachine(
         folder, resumed(state, datetime.now(UTC)), _slots(state.spec, asked, formats.load(document))
     )

@@ -22,11 +22,11 @@ from .pruning import is_worse
 from .search import ValueSearch
 
 FAILURES_AT_START = 3
-"""So many failures before anything else are a mistake in the job, not values that do not work."""
+"""Number of failures before anything else that are a mistake in the job, not values that do not work."""
 
 
 class StepPlan(Struct, frozen=True):
-    """`state` is stored first. If that fails, nothing is done."""
+    """What to do next. `state` is stored first; if that fails, nothing is done."""
 
     state: SweepState
     start: tuple[Trial, ...] = ()
@@ -82,7 +82,7 @@ def _observed(spec: SweepSpec, trial: Trial, job: TrialSeen | None, now: datetim
     if job is None and trial.state in ("Running", "Pruning"):
         return replace(trial, state="Pruned", message="its job was deleted", ended=now)
     if trial.state == "Stopped" and (job is None or job.phase != "Succeeded"):
-        return _again(trial)
+        return _next_attempt(trial)
     if job is None or job.attempt != trial.attempt or trial.state in TRIAL_DONE:
         return trial
     point = judged(job.curve, spec.objective)
@@ -97,9 +97,9 @@ def _observed(spec: SweepSpec, trial: Trial, job: TrialSeen | None, now: datetim
     if job.phase == "Running":
         return replace(known, state="Pruning" if trial.state == "Pruning" else "Running")
     if job.phase == "Cut":
-        return _again(known)
+        return _next_attempt(known)
     if job.phase == "Failed" and trial.failures < spec.retry_trials:
-        return _again(replace(known, failures=trial.failures + 1))
+        return _next_attempt(replace(known, failures=trial.failures + 1))
     return _ended(spec, known, job)
 
 
@@ -122,7 +122,7 @@ def _no_value(spec: SweepSpec, trial: Trial, job: TrialSeen) -> str:
 _ENDS: dict[SeenPhase, TrialState] = {"Succeeded": "Succeeded", "Failed": "Failed", "Stopped": "Pruned"}
 
 
-def _again(trial: Trial) -> Trial:
+def _next_attempt(trial: Trial) -> Trial:
     """The trial as it is before its next attempt."""
     return Trial(
         number=trial.number,
@@ -133,7 +133,8 @@ def _again(trial: Trial) -> Trial:
 
 
 def _judged(spec: SweepSpec, trial: Trial, job: TrialSeen | None, trials: list[Trial]) -> Trial:
-    """With all points of its own curve: those of the others are thinned out, which must not be its loss."""
+    """The trial, to be pruned if it is worse than the others. All points of its own curve count, because those of
+    the others are thinned out."""
     if trial.state != "Running" or job is None or not is_worse(spec, replace(trial, curve=job.curve), trials):
         return trial
     text = f"worse than the others at step {trial.curve[-1][0]}"

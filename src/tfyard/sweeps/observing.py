@@ -71,9 +71,9 @@ def curve(points: Sequence[Point], metric: str) -> tuple[tuple[int, float], ...]
 
 
 def _own(points: Sequence[Point], metric: str) -> list[Point]:
-    """Those of the first task that prints the metric."""
-    found = [point for point in points if metric in point.values]
-    return [point for point in found if point.task == found[0].task]
+    """The points of the first task that prints the metric."""
+    points_with_metric = [point for point in points if metric in point.values]
+    return [point for point in points_with_metric if point.task == points_with_metric[0].task]
 
 
 def _places(points: Sequence[Point]) -> list[int]:
@@ -94,7 +94,7 @@ def judged(points: tuple[tuple[int, float], ...], objective: Objective) -> tuple
 
 
 def thinned(points: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
-    """The first, the last and some points between them."""
+    """A curve with at most CURVE points: the first, the last and some between them."""
     if len(points) <= CURVE:
         return points
     chosen = {round(at * (len(points) - 1) / (CURVE - 1)) for at in range(CURVE)}

@@ -77,7 +77,7 @@ class _Study:
         self._distributions = {name: _distribution(each) for name, each in spec.over.items()}
         self._ids = dict[int, tuple[int, int]]()
         """Number of a trial -> number and ID that Optuna has given it."""
-        self._told = set[int]()
+        self._reported = set[int]()
         direction = StudyDirection.MAXIMIZE if spec.objective.is_max else StudyDirection.MINIMIZE
         self.optuna = optuna.create_study(storage=storage, study_name=spec.name, direction=direction)
 
@@ -85,8 +85,8 @@ class _Study:
         for trial in trials:
             if trial.number not in self._ids:
                 self._add(trial)
-            if trial.state not in TRIAL_ACTIVE and trial.number not in self._told:
-                self._tell(trial)
+            if trial.state not in TRIAL_ACTIVE and trial.number not in self._reported:
+                self._report_trial(trial)
 
     def suggested(self, seed: int) -> Values:
         """Values for the next trial. What Optuna suggests is given up at once: the trial is learnt with the values
@@ -109,8 +109,8 @@ class _Study:
         added = self.optuna.get_trials(deepcopy=False)[-1]
         self._ids[trial.number] = added.number, added._trial_id
 
-    def _tell(self, trial: Trial) -> None:
-        self._told.add(trial.number)
+    def _report_trial(self, trial: Trial) -> None:
+        self._reported.add(trial.number)
         number, own_id = self._ids[trial.number]
         for step, value in trial.curve:
             self.optuna._storage.set_trial_intermediate_value(own_id, step, value)

@@ -1,4 +1,4 @@
-"""Which running trials are not worth going on with: they are worse than the others were at the same step.
+"""Chooses the trials that are not worth going on with: they are worse than the others were at the same step.
 
 Programs print their metrics at steps of their own, so a trial is compared with what the others had printed last
 by that step. Optuna's pruners compare only values of exactly the same step.
@@ -14,7 +14,7 @@ FIRST_TRIALS = 4
 WARM_UP = 0.1
 """No trial is judged by the median in this first part of a whole one: some learn slowly and well."""
 REDUCTION = 3
-"""Of so many trials that reach a rung, the best one goes on (asha)."""
+"""Number of trials at a rung of which the best one goes on (asha)."""
 RUNGS = 4
 """Rungs are at 1/27, 1/9 and 1/3 of the longest trial, which is the last of them."""
 

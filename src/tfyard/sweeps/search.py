@@ -1,4 +1,4 @@
-"""Which values come next."""
+"""Chooses the values that a sweep tries next."""
 
 import random
 import sys
@@ -25,10 +25,10 @@ FEWEST_FOR_IMPORTANCES = 8
 
 
 class ValueSearch(Protocol):
-    """Can be built again from the trials at any time, and goes on as before."""
+    """Chooses the values of trials. It can be built again from the trials at any time, and goes on as before."""
 
     def learn(self, _: Sequence[Trial]) -> None:
-        """Is told of all trials whenever one of them has changed."""
+        """Learn from all trials, whenever one of them has changed."""
         return
 
     def values(self, number: int, trials: Sequence[Trial]) -> Values:
@@ -79,7 +79,7 @@ class Grid(ValueSearch):
 
 
 def _distinct(size: int, count: int, source: random.Random) -> Sequence[int]:
-    """So many different numbers below `size`."""
+    """`count` different numbers below `size`."""
     if size <= sys.maxsize:
         return source.sample(range(size), count)
     return [source.randrange(size) for _ in range(count)]  # twice the same one does not happen

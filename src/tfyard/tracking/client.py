@@ -59,7 +59,7 @@ class MLflowServer:
     def _call(self, method: str, path: str, body: bytes | None) -> Any:
         target = urlsplit(f"{self.uri.rstrip('/')}{API}{path}")
         try:
-            response, answer = self._asked(method, target, body)
+            response, answer = self._exchange(method, target, body)
         except ssl.SSLCertVerificationError as problem:
             self.close()
             fix = f"{AUTHORITIES}=FILE names the authorities that are"
@@ -75,7 +75,7 @@ class MLflowServer:
             raise _refusal(response, answer)
         return _decoded(answer)
 
-    def _asked(
+    def _exchange(
         self, method: str, target: SplitResult, body: bytes | None
     ) -> tuple[http.client.HTTPResponse, bytes]:
         """The answer; once more if the connection was idle, and the server has closed it meanwhile."""
@@ -90,7 +90,7 @@ class MLflowServer:
             self.close()
             if not was_idle:
                 raise
-            return self._asked(method, target, body)
+            return self._exchange(method, target, body)
         return response, response.read(LARGEST)
 
     def _target(self, target: SplitResult) -> str:

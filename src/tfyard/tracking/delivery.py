@@ -43,15 +43,15 @@ class Delivery:
 
     def begin(self) -> str:
         """Makes the run at the server, or goes on in one; the result is the address of its page."""
-        info = _again(self._server, self.state.order) or self._unanswered() or self._new()
+        info = _run_to_continue(self._server, self.state.order) or self._unanswered() or self._new()
         self._keep(replace(self.state, run=info["run_id"]))
         return f"{self._server.uri.rstrip('/')}/#/experiments/{info['experiment_id']}/runs/{self.state.run}"
 
     def _unanswered(self) -> RunInfo | None:
         """The run that the server has made although we did not get its answer."""
-        return next(iter(self._made()), None) if self.state.creations else None
+        return next(iter(self._existing_runs()), None) if self.state.creations else None
 
-    def _made(self) -> list[RunInfo]:
+    def _existing_runs(self) -> list[RunInfo]:
         """The runs that the server has made for this one."""
         query = {
             "experiment_ids": [_experiment(self._server, self.state.order.job)],
@@ -74,7 +74,7 @@ class Delivery:
 
     def _delete_doublets(self) -> None:
         """Deletes runs that a slow server has made after we had asked again: they would be RUNNING for ever."""
-        for info in self._made() if self.state.creations > 1 else ():
+        for info in self._existing_runs() if self.state.creations > 1 else ():
             if info["run_id"] != self.state.run:
                 with suppress(MLflowRefused):  # who may not delete runs has an empty one
                     self._server.post("runs/delete", {"run_id": info["run_id"]})
@@ -103,7 +103,7 @@ class Delivery:
             self._keep(replace(self.state, sent=self.state.sent + len(chunk)))
 
     def _send_code(self) -> None:
-        """Sends which code it is, once the run has recorded that."""
+        """Sends the commit of the code, once the run has recorded it."""
         record = Path(self.state.order.record)
         if self.state.has_code or not self.state.order.record or not record.exists():
             return
@@ -133,7 +133,7 @@ class Delivery:
         return self._rows
 
     def _chunk(self) -> bytes:
-        """Whole lines."""
+        """The next lines of the file, of which the last is whole."""
         data = os.pread(self._feed, CHUNK, self.state.sent)
         return data[: data.rfind(b"\n") + 1]
 
@@ -154,7 +154,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _again(server: MLflowServer, order: TrackingOrder) -> RunInfo | None:
+def _run_to_continue(server: MLflowServer, order: TrackingOrder) -> RunInfo | None:
     """The run to go on in, which is running again; None: there is none, or it was deleted."""
     if not order.run:
         return None

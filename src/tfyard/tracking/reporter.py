@@ -70,11 +70,13 @@ class MLflowReporter:
         except MLflowUnreachable as problem:
             self._pause = min(self._pause * 2, LONGEST_PAUSE)
             later = ", or by the next run of this folder" if self._order.directory else ""
-            _tell(TrackingAnswer(problem=f"{problem}; what is missing is sent when it answers{later}"))
+            _write_answer(
+                TrackingAnswer(problem=f"{problem}; what is missing is sent when it answers{later}")
+            )
             return False
         except MLflowRefused as problem:
             self._is_refused = True
-            _tell(TrackingAnswer(problem=str(problem)))
+            _write_answer(TrackingAnswer(problem=str(problem)))
             return False
         self._pause = EVERY
         return True
@@ -83,15 +85,15 @@ class MLflowReporter:
         delivery = self._delivery
         if not delivery.state.run:
             page = delivery.begin()
-            _tell(TrackingAnswer(run=delivery.state.run, page=page))
+            _write_answer(TrackingAnswer(run=delivery.state.run, page=page))
             if problem := delivery.log_parameters():
-                _tell(TrackingAnswer(problem=problem))
+                _write_answer(TrackingAnswer(problem=problem))
         if end is None or not end.phase:
             delivery.send()
         else:
             delivery.end(end.phase, end.at or time.time(), end.tags)
         if end is not None:
-            _tell(TrackingAnswer(is_over=True))
+            _write_answer(TrackingAnswer(is_over=True))
         elif self._order.directory and not self._has_caught_up:
             self._has_caught_up = True
             self._catch_up()
@@ -105,6 +107,6 @@ class MLflowReporter:
         Thread(target=catch_up, args=(server, folder), daemon=True).start()
 
 
-def _tell(answer: TrackingAnswer) -> None:
+def _write_answer(answer: TrackingAnswer) -> None:
     with suppress(OSError):  # our parent is gone
         os.write(1, msgspec.json.encode(answer) + b"\n")

@@ -53,8 +53,8 @@ def _user() -> str:
 
 
 class Tracker:
-    """`run` and `page` are known once the server has answered. The process has its own session: neither Ctrl-C nor
-    the end of tfyard ends it, so it can report that as well."""
+    """Our end of the process that reports a job. `run` and `page` are known once the server has answered. It
+    has its own session: neither Ctrl-C nor the end of tfyard ends it, so it can report that as well."""
 
     def __init__(self, order: TrackingOrder, **fields: Any) -> None:
         """`fields`: those of the order that differ."""
@@ -137,5 +137,5 @@ class Tracker:
     def _note_failure(self) -> None:
         """Notes the last line of what the process has printed: it prints nothing unless it fails."""
         size = os.fstat(self._output).st_size
-        if said := os.pread(self._output, size, 0).decode(errors="replace").strip():
-            self._problems.append(f"the process that reports to it has failed ({said.splitlines()[-1]})")
+        if output := os.pread(self._output, size, 0).decode(errors="replace").strip():
+            self._problems.append(f"the process that reports to it has failed ({output.splitlines()[-1]})")

@@ -83,7 +83,7 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_no_jo
     async with code_node(control_plane, namespace, tmp_path) as node:
         first = planned(node.access, job, tmp_path)
         assert (first.kind, first.files, first.is_present) == ("config-map", 3, False)
-        assert code_store.told(first) == [
+        assert code_store.summary_lines(first) == [
             "code: 3 files, 14 B (.gitignore 6 B, lib/a.txt 6 B, train.py 2 B)",
             f"code: {first.hash[:12]} goes into the ConfigMap tfyard-code-{first.hash[:12]}",
         ]

@@ -49,11 +49,11 @@ class UnreadableJob(StoredJob, frozen=True):
 V = TypeVar("V", UnreadablePod, UnreadableChild, UnreadableJob)
 
 
-class _Object(Struct, frozen=True):
+class _SomeObject(Struct, frozen=True):
     metadata: ObjectMeta
 
 
-_OBJECTS = Decoder(_Object)
+_OBJECTS = Decoder(_SomeObject)
 
 
 def salvage(view: type[V]) -> Callable[[bytes, str], V | None]:

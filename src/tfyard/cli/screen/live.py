@@ -59,7 +59,7 @@ PHASE_COLOURS = {
 }
 
 
-class _Line(Struct, frozen=True):
+class _ScreenLine(Struct, frozen=True):
     task: str
     text: str
     mark: str = PROGRAM
@@ -76,7 +76,7 @@ class LiveScreen(Screen):
         self._began = time.monotonic()
         self._phase, self._counts = "Created", Counts({}, {})
         self._usage: dict[str, tuple[float, int]] = {}
-        self._lines: deque[_Line] = deque()
+        self._lines: deque[_ScreenLine] = deque()
         self._unfinished: dict[str, str] = {}
         """Task -> its unfinished line, such as a progress bar."""
         self._question: tuple[str, str, float] | None = None
@@ -105,7 +105,7 @@ class LiveScreen(Screen):
             case Log(task, text):
                 self._unfinished.pop(task, None)
                 self._question = None
-                self._lines.extend(_Line(task, line) for line in self._fold.shown(task, text))
+                self._lines.extend(_ScreenLine(task, line) for line in self._fold.shown(task, text))
             case Unfinished(task, text, is_rewritten):
                 is_question = self._asks and text and not is_rewritten
                 self._question = (task, text, time.monotonic()) if is_question else None
@@ -154,7 +154,7 @@ class LiveScreen(Screen):
             self._say(task, text)
 
     def _say(self, task: str, text: str, style: str = "") -> None:
-        self._lines.append(_Line(task, text, TOOL, style))
+        self._lines.append(_ScreenLine(task, text, TOOL, style))
 
     def _flush(self) -> None:
         """Print waiting lines. Rich takes 0.1 ms per line, so of very many only the last are printed."""
@@ -163,11 +163,11 @@ class LiveScreen(Screen):
             self._end_question()
         hidden = Counter(self._lines.popleft().task for _ in range(len(self._lines) - LINES_PER_FLUSH))
         for task, count in hidden.items():
-            self._print(_Line(task, skipped(count), TOOL))
+            self._print(_ScreenLine(task, skipped(count), TOOL))
         while self._lines:
             self._print(self._lines.popleft())
 
-    def _print(self, line: _Line) -> None:
+    def _print(self, line: _ScreenLine) -> None:
         label = self._label(line.task, line.mark)
         if line.mark == TOOL:
             message = hanging(label.plain + line.text, self._console.width)

@@ -29,13 +29,13 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """The fields below: name -> (type, first sentence)."""
 
 
-class _Node(NamedTuple):
+class _DeclaredField(NamedTuple):
     """A field that tfyard or Kubernetes declares."""
 
     type: str
     description: str
-    fields: Callable[[], dict[str, "_Node"]]
-    entry: Callable[[], "_Node"] | None = None
+    fields: Callable[[], dict[str, "_DeclaredField"]]
+    entry: Callable[[], "_DeclaredField"] | None = None
     """The field below a key that users choose, such as a role or the name of a volume."""
 
 
@@ -67,7 +67,7 @@ def _explain_tfjob(path: str, steps: list[str]) -> Explanation:
     return replace(explanation, description=f"{explanation.description} {note}".strip())
 
 
-def _walk(path: str, node: _Node, steps: list[str]) -> Explanation:
+def _walk(path: str, node: _DeclaredField, steps: list[str]) -> Explanation:
     """Follows the steps down from the node. Keys that users choose may be left out of the path."""
     below = node.fields()
     if not steps:
@@ -89,21 +89,21 @@ def _sentence(text: str) -> str:
 # --- fields that tfyard declares
 
 
-def _of_struct(cls: type[Struct]) -> _Node:
-    return _Node("mapping", str(cls.__doc__), partial(_of_fields, cls))
+def _of_struct(cls: type[Struct]) -> _DeclaredField:
+    return _DeclaredField("mapping", str(cls.__doc__), partial(_of_fields, cls))
 
 
-def _of_fields(cls: type[Struct] | None) -> dict[str, _Node]:
+def _of_fields(cls: type[Struct] | None) -> dict[str, _DeclaredField]:
     return {key: _of_type(type_of(field.annotation)) for key, field in fields(cls).items()} if cls else {}
 
 
-def _of_type(declared: Type) -> _Node:
+def _of_type(declared: Type) -> _DeclaredField:
     cls = _struct_in(declared)
     is_map = declared.kind is dict or (
         declared.kind is Union and any(part.kind is dict for part in parts(declared))
     )
     entry = partial(_of_struct, cls) if cls else partial(_of_type, declared)  # a key may itself have dots
-    return _Node(
+    return _DeclaredField(
         _type_name(declared), declared.description, partial(_of_fields, cls), entry if is_map else None
     )
 
@@ -136,14 +136,14 @@ def _type_name(declared: Type) -> str:
 # --- fields that Kubernetes declares
 
 
-def _pod_template() -> _Node:
+def _pod_template() -> _DeclaredField:
     known = definitions()
-    return _Node("object", known[ROOT]["description"], partial(_of_definition, ROOT, known))
+    return _DeclaredField("object", known[ROOT]["description"], partial(_of_definition, ROOT, known))
 
 
-def _of_definition(name: str, known: dict[str, Any]) -> dict[str, _Node]:
+def _of_definition(name: str, known: dict[str, Any]) -> dict[str, _DeclaredField]:
     return {
-        key: _Node(
+        key: _DeclaredField(
             _pod_type(field), field.get("description", ""), partial(_of_definition, _inner(field), known)
         )
         for key, field in known.get(name, {}).get("fields", {}).items()

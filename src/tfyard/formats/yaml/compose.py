@@ -54,7 +54,7 @@ class _Anchor:
         self.node, self.nodes, self.letters, self.height = node, nodes, letters, height
 
 
-class _Frame:
+class _OpenCollection:
     """A collection that is still open."""
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Composer:
 
         self.problems: list[Problem] = []
         self.nodes = self.letters = self.documents = 0
-        self._stack: list[_Frame] = []
+        self._stack: list[_OpenCollection] = []
         self._anchors: dict[str, _Anchor | None] = {}
         self._root: YamlNode | None = None
         self._handlers = {
@@ -203,7 +203,7 @@ class Composer:
         node = YamlNode(value, event.start_mark, children=children)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
-        self._stack.append(_Frame(node, event.anchor, self.nodes - 1, self.letters))
+        self._stack.append(_OpenCollection(node, event.anchor, self.nodes - 1, self.letters))
 
     def _close(self, _event: Any) -> None:
         frame = self._stack.pop()
@@ -230,7 +230,7 @@ class Composer:
         else:
             self._take_value(frame, node)
 
-    def _take_key(self, frame: _Frame, node: YamlNode, is_merge: bool) -> None:
+    def _take_key(self, frame: _OpenCollection, node: YamlNode, is_merge: bool) -> None:
         if is_merge:
             key, first = "<<", frame.merge_mark
             frame.merge_mark = node.mark
@@ -260,7 +260,7 @@ class Composer:
         self.report(message, fix, node.mark)
         return node.text or ""
 
-    def _take_value(self, frame: _Frame, node: YamlNode) -> None:
+    def _take_value(self, frame: _OpenCollection, node: YamlNode) -> None:
         node.key_mark = frame.key_mark
         if frame.merging:
             self._take_merge(frame, node)
@@ -269,7 +269,7 @@ class Composer:
             frame.node.children[frame.key] = node
         frame.key = None
 
-    def _take_merge(self, frame: _Frame, node: YamlNode) -> None:
+    def _take_merge(self, frame: _OpenCollection, node: YamlNode) -> None:
         sources = node.children if type(node.value) is list else [node]
         if all(type(source.value) is dict for source in sources):
             frame.merges.extend(sources)

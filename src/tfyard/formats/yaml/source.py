@@ -35,7 +35,7 @@ _STARS = re.compile(r"\*{2,}(?=\s|$)")
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
-class _Lines:
+class _TextLines:
     """The lines of the text, shared by all documents. Only problems need them, so they are split on first use."""
 
     def __init__(self, text: str) -> None:
@@ -56,7 +56,7 @@ class Document:
 
     __slots__ = ("_lines", "_root", "data", "index", "name")
 
-    def __init__(self, root: YamlNode, name: str, index: int, lines: _Lines) -> None:
+    def __init__(self, root: YamlNode, name: str, index: int, lines: _TextLines) -> None:
         self.data = root.value
         self.name = name
         self.index = index
@@ -94,7 +94,7 @@ class Document:
 def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
     """All documents of a text except empty ones. Raises `errors.Invalid` and nothing else."""
     source = _decode(text)
-    lines = _Lines(source)
+    lines = _TextLines(source)
     return tuple(Document(root, name, index, lines) for index, root in enumerate(_compose(source)))
 
 
@@ -205,7 +205,7 @@ def _refuse(message: str, fix: str, position: Position | None = None) -> NoRetur
 # templates that were not rendered. A needle is a part that the messages of both PyYAML parsers share.
 
 
-class _Known(NamedTuple):
+class _KnownMistake(NamedTuple):
     needle: str
     message: str
     fix: str
@@ -213,60 +213,62 @@ class _Known(NamedTuple):
 
 
 _KNOWN = (
-    _Known("tab character", "a tab is used for indentation, which YAML forbids", "use spaces"),
-    _Known("an alias", "a value that starts with * is a YAML alias", _QUOTE_OR_REMOVE, True),
-    _Known("an anchor", "a value that starts with & is a YAML anchor", _QUOTE_OR_REMOVE, True),
-    _Known(
+    _KnownMistake("tab character", "a tab is used for indentation, which YAML forbids", "use spaces"),
+    _KnownMistake("an alias", "a value that starts with * is a YAML alias", _QUOTE_OR_REMOVE, True),
+    _KnownMistake("an anchor", "a value that starts with & is a YAML anchor", _QUOTE_OR_REMOVE, True),
+    _KnownMistake(
         "mapping values are not allowed",
         'unexpected ":"',
         "quote the value that contains it, or correct the indentation",
     ),
-    _Known("quoted scalar found unexpected", "the quote opened here is never closed", "close it", True),
-    _Known("Unicode character escape", "invalid Unicode escape", "write the character itself"),
-    _Known(
+    _KnownMistake(
+        "quoted scalar found unexpected", "the quote opened here is never closed", "close it", True
+    ),
+    _KnownMistake("Unicode character escape", "invalid Unicode escape", "write the character itself"),
+    _KnownMistake(
         "quoted scalar",
         "invalid escape sequence in double quotes",
         "double the backslash, or use single quotes",
     ),
-    _Known(
+    _KnownMistake(
         "expected key",
         "this line does not belong to the mapping above it",
         "align it with the keys of that mapping",
     ),
-    _Known(
+    _KnownMistake(
         "<block end>",
         "this line does not belong to the lines above it",
         "align it with those lines",
     ),
-    _Known(
+    _KnownMistake(
         "'-' indicator",
         "this line does not belong to the list above it",
         "start it with - or correct its indentation",
     ),
-    _Known(
+    _KnownMistake(
         "flow sequence",
         "the list opened with [ here is malformed",
         "close it with ], separate items with commas",
         True,
     ),
-    _Known(
+    _KnownMistake(
         "flow mapping",
         "the mapping opened with { here is malformed",
         "close it with }, separate pairs with commas",
         True,
     ),
-    _Known(
+    _KnownMistake(
         "sequence entries are not allowed", "a list cannot start here", "put the - on the next line, indented"
     ),
-    _Known(
+    _KnownMistake(
         "expected ':'",
         "this line is neither `key: value` nor a list item",
         "write `key: value`, or quote the text",
         True,
     ),
-    _Known("a flow node", "a value is missing inside [ ] or { }", "write it, or close the bracket"),
-    _Known("node content", "a value is missing here, or starts with a bracket", _QUOTE),
-    _Known("undefined tag handle", "a value that starts with ! is a YAML tag", _QUOTE, True),
+    _KnownMistake("a flow node", "a value is missing inside [ ] or { }", "write it, or close the bracket"),
+    _KnownMistake("node content", "a value is missing here, or starts with a bracket", _QUOTE),
+    _KnownMistake("undefined tag handle", "a value that starts with ! is a YAML tag", _QUOTE, True),
 )
 
 
@@ -307,15 +309,21 @@ def _marked(error: "yaml.MarkedYAMLError", text: str, path: FieldPath) -> Proble
     if "cannot start any token" in words:
         known = _at_character(character)
     else:
-        known = next((known for known in _KNOWN if known.needle in words), _Known("", words.strip(), ""))
+        known = next(
+            (known for known in _KNOWN if known.needle in words), _KnownMistake("", words.strip(), "")
+        )
     if known.at_context and error.context_mark is not None:
         mark = error.context_mark
     fix = _TEMPLATE_FIX if "{{" in _line_at(text, mark.index) else known.fix
     return Problem(path, known.message, fix, position=Position(mark.line + 1, mark.column + 1))
 
 
-def _at_character(character: str) -> _Known:
-    return _KNOWN[0] if character == "\t" else _Known("", f"a value cannot start with {character}", _QUOTE)
+def _at_character(character: str) -> _KnownMistake:
+    return (
+        _KNOWN[0]
+        if character == "\t"
+        else _KnownMistake("", f"a value cannot start with {character}", _QUOTE)
+    )
 
 
 def _line_at(text: str, offset: int) -> str:

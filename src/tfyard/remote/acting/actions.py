@@ -383,8 +383,9 @@ def _unstarted(client: SyncClient, intent: ClusterIntent) -> str:
 
 def _now(client: SyncClient, tfjob: StoredTFJob) -> StoredTFJob | None:
     """The job as it is now; None: it is gone, even if there is a new one of its name."""
-    try:
-        now = StoredTFJob(tfjob.resource, client.send(requests.get(tfjob.path)))
-    except NotFound:
-        return None
-    return now if now.uid == tfjob.uid else None
+    manifest = client.find(tfjob.path)
+    return (
+        StoredTFJob(tfjob.resource, manifest)
+        if manifest and manifest["metadata"]["uid"] == tfjob.uid
+        else None
+    )

@@ -125,7 +125,7 @@ class KueueQueue(Struct, frozen=True):
 
 
 def queue_of(client: SyncClient, tfjob: StoredTFJob) -> KueueQueue:
-    name = str((tfjob.manifest["metadata"].get("labels") or {}).get(QUEUE_NAME) or "")
+    name = str(tfjob.labels.get(QUEUE_NAME) or "")
     if not name:
         return KueueQueue()
     of = requests.selecting(labels={JOB_UID: tfjob.uid})

@@ -27,7 +27,7 @@ def path_of(manifest: Manifest) -> str:
 
 
 def title(manifest: Manifest) -> str:
-    """As kubectl names an object: deployment.apps/tf-job-operator."""
+    """The name of an object in kubectl's form: deployment.apps/tf-job-operator."""
     group = KINDS[manifest["kind"]].group
     return f"{manifest['kind'].lower()}{f'.{group}' if group else ''}/{manifest['metadata']['name']}"
 

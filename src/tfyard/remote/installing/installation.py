@@ -51,7 +51,7 @@ def run(client: SyncClient, settings: Settings, *, replace_kubeflow: bool, dry_r
     if replace_kubeflow and not dry_run:
         _take_over(client, say)
     objects = [manifests.namespace(settings), *manifests.objects(settings)]
-    has_namespace = _exists(client, objects[0])
+    has_namespace = client.find(path_of(objects[0])) is not None
     for manifest in objects:
         if dry_run and not has_namespace and "namespace" in manifest["metadata"]:
             say(f"{title(manifest)} not checked: the namespace does not exist yet")
@@ -340,14 +340,6 @@ def _apply(client: SyncClient, manifest: Manifest, *, dry_run: bool) -> Any:
         if dry_run:
             raise
         raise TfyardError(f"{title(manifest)}: {refusal}") from refusal
-
-
-def _exists(client: SyncClient, manifest: Manifest) -> bool:
-    try:
-        client.send(requests.get(path_of(manifest)))
-    except NotFound:
-        return False
-    return True
 
 
 def _prune(client: SyncClient, applied: list[Manifest], say: Say) -> None:

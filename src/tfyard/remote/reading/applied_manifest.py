@@ -27,7 +27,7 @@ class AppliedManifest(Struct, frozen=True, kw_only=True):
     by: str
     """The tool that applied it."""
     changed: tuple[str, ...] = ()
-    """The fields that others have changed since, with who did."""
+    """The fields that others have changed since, each with the name of its writer."""
     is_whole: bool = True
     """Whether the manifest has those, too, as they were."""
 
@@ -72,11 +72,13 @@ def stored_text(manifest: Manifest) -> str:
 
 
 def _changed(entries: list[Manifest], own: list[Manifest]) -> tuple[str, ...]:
-    """Paths of the fields that only other managers than the first one own, each with who changed it last."""
+    """Paths of the fields that only other managers than the first one own, each with its last writer."""
     known = {path for each in own for path in _paths(each["fieldsV1"])}
     others = sorted((each for each in entries if each not in own), key=lambda each: str(each.get("time", "")))
-    who = {path: each["manager"] for each in others for path in _paths(each["fieldsV1"]) if path not in known}
-    return tuple(f"{'.'.join(path)} ({manager})" for path, manager in who.items())
+    writers = {
+        path: each["manager"] for each in others for path in _paths(each["fieldsV1"]) if path not in known
+    }
+    return tuple(f"{'.'.join(path)} ({manager})" for path, manager in writers.items())
 
 
 def _paths(fields: Fields, above: Path = ()) -> Iterator[Path]:

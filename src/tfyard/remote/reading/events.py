@@ -27,7 +27,7 @@ class _Subjects(Struct, frozen=True, kw_only=True):
     uids: set[str]
     """Uids of the job, and of its pods that exist."""
     since: datetime | None
-    """When the job was created; None: pods of others have names of its pods, so only uids count."""
+    """Creation time of the job; None: pods of others have names of its pods, so only uids count."""
 
     def include(self, event: EventView) -> bool:
         about = event.involved_object
@@ -53,10 +53,10 @@ def events(
     )
     listed = sync_lists.list_all(client, _EVENTS, EVENTS.path(tfjob.namespace))
     own = filter(subjects.include, listed)
-    return [_told(each) for each in sorted(own, key=lambda each: each.order)]
+    return [_told_event(each) for each in sorted(own, key=lambda each: each.order)]
 
 
-def _told(event: EventView) -> ToldEvent:
+def _told_event(event: EventView) -> ToldEvent:
     about = event.involved_object
     recorded = RecordedEvent(
         type="Warning" if event.type == "Warning" else "Normal",

@@ -171,13 +171,13 @@ def submitter_of(client: SyncClient, tfjob: StoredTFJob) -> str:
 def digests(job: Job | None, pods: Iterable[PodDetails]) -> dict[str, str]:
     """Role -> its image with its digest, as a kubelet reported it."""
     named = {role.name.lower(): role.name for role in job.roles} if job else {}
-    found = {}
+    images = {}
     for pod in pods:
         role, status = named.get(pod.task.rpartition("-")[0]), pod.status.container_statuses
         image = next((each.image_id for each in status if each.name == pod.program.name), "")
         if role and image:
-            found[role] = image.removeprefix("docker-pullable://")
-    return found
+            images[role] = image.removeprefix("docker-pullable://")
+    return images
 
 
 def _origin(client: SyncClient, tfjob: StoredTFJob, job: Job | None) -> tuple[Origin, str, list[str]]:
@@ -187,7 +187,7 @@ def _origin(client: SyncClient, tfjob: StoredTFJob, job: Job | None) -> tuple[Or
     if not problem:
         try:
             origin = msgspec.json.decode(data[RECORD], type=Origin)
-            if SWEEP in _labels(tfjob) and (job := job or formats.check(tfjob.manifest).job):
+            if SWEEP in tfjob.labels and (job := job or formats.check(tfjob.manifest).job):
                 origin = replace(origin, command=command(job), parameters=parameters(job))
             return origin, str(data.get(DIFF) or ""), []
         except (*CORRUPT_JSON, KeyError, TypeError) as error:
@@ -198,11 +198,7 @@ def _origin(client: SyncClient, tfjob: StoredTFJob, job: Job | None) -> tuple[Or
 
 def record_name(tfjob: StoredTFJob) -> str:
     """The name of the ConfigMap. All trials of a sweep have one: their code is the same."""
-    return f"{_labels(tfjob).get(SWEEP) or tfjob.name}{SUFFIX}"
-
-
-def _labels(tfjob: StoredTFJob) -> dict[str, str]:
-    return tfjob.manifest["metadata"].get("labels") or {}
+    return f"{tfjob.labels.get(SWEEP) or tfjob.name}{SUFFIX}"
 
 
 def _stored(client: SyncClient, tfjob: StoredTFJob) -> tuple[Manifest, str]:
@@ -215,8 +211,7 @@ def _stored(client: SyncClient, tfjob: StoredTFJob) -> tuple[Manifest, str]:
     except KubeError as problem:
         return {}, f"its code is unknown: {problem}"
     owners = {each.get("uid") for each in stored["metadata"].get("ownerReferences") or []}
-    own = {tfjob.uid, *(each["uid"] for each in tfjob.manifest["metadata"].get("ownerReferences") or [])}
-    if owners.isdisjoint(own):
+    if owners.isdisjoint({tfjob.uid, *tfjob.owners}):
         return {}, f"its code is unknown: the ConfigMap {name} is of another job"
     return stored.get("data") or {}, ""
 

@@ -61,6 +61,15 @@ class StoredTFJob(Struct, frozen=True):
         return str(self.manifest["metadata"]["uid"])
 
     @property
+    def labels(self) -> dict[str, str]:
+        return self.manifest["metadata"].get("labels") or {}
+
+    @property
+    def owners(self) -> set[str]:
+        """Uids of the objects that own it."""
+        return {str(each["uid"]) for each in self.manifest["metadata"].get("ownerReferences") or []}
+
+    @property
     def path(self) -> str:
         return self.resource.path(self.namespace, self.name)
 
@@ -238,19 +247,16 @@ def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
 def _is_no_namespace(client: SyncClient, namespace: str) -> bool:
     """Whether the namespace does not exist, as far as that may be read."""
     try:
-        client.send(requests.get(requests.NAMESPACES.path(name=namespace)))
-    except NotFound:
-        return True
+        return client.find(requests.NAMESPACES.path(name=namespace)) is None
     except KubeError:
         return False
-    return False
 
 
 def _removed(client: SyncClient, namespace: str, name: str) -> str:
-    """How the operator removed the job, by its events, which are kept for an hour; empty: it is not known."""
+    """The operator's event about the removal of the job, which is kept for an hour; empty: there is none."""
     about = {"involvedObject.name": name, "reason": DELETED_BY_TTL}
     try:
-        found = client.send(requests.get(requests.EVENTS.path(namespace), requests.selecting(fields=about)))
+        events = client.send(requests.get(requests.EVENTS.path(namespace), requests.selecting(fields=about)))
     except KubeError:
         return ""
-    return str(found["items"][-1]["message"]) if found["items"] else ""
+    return str(events["items"][-1]["message"]) if events["items"] else ""

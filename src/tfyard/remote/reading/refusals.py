@@ -34,7 +34,8 @@ _USER = r'[Uu]ser "(?P<who>[^"]+)"'
 
 
 def missing_right(refusal: Refused, namespace: str, role: str) -> str:
-    """One line about it. `role`: a ClusterRole that has it. Empty: the refusal has another reason."""
+    """One line about the permission that is missing. `role`: a ClusterRole that has it. Empty: the refusal has
+    another reason."""
     message = refusal.status.message
     denied, user = re.search(_MAY_NOT, message), re.search(_USER, message)
     if not denied:

@@ -35,10 +35,10 @@ def pods(client: SyncClient, tfjob: StoredTFJob) -> dict[str, PodView]:
 
 
 def container_of(
-    tfjob: StoredTFJob, known: Mapping[str, PodView], task: str, container: str = ""
+    tfjob: StoredTFJob, pods: Mapping[str, PodView], task: str, container: str = ""
 ) -> TaskContainer:
     """`container`: default is the one that trains. NotRunning says why it does not run."""
-    pod = known.get(task)
+    pod = pods.get(task)
     if pod is None:
         raise NotRunning(f"{task} has no pod{_ended(tfjob)}")
     chosen = container or pod.trainer.name

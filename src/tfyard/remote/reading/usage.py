@@ -45,15 +45,15 @@ class JobUsage:
     def _gone(self, known: Iterable[PodDetails]) -> list[tuple[str, str]]:
         """Tasks of a job that has ended whose pods are gone, and what became of them."""
         tasks = {pod.task for pod in known}
-        return [each for each in self._told.items() if each[0] not in tasks]
+        return [each for each in self._fates.items() if each[0] not in tasks]
 
     @property
-    def _told(self) -> dict[str, Literal["Succeeded", "Stopped"]]:
+    def _fates(self) -> dict[str, Literal["Succeeded", "Stopped"]]:
         return fates(self._job, self._tfjob.summary.status) if self._job else {}
 
     def _task(self, pod: PodDetails, used: dict[str, tuple[float, int]], reads_log: bool) -> TaskUse:
         cpu, memory = used.get(pod.metadata.name, (None, None))
-        now = attempts_of(pod, self._told)[-1]
+        now = attempts_of(pod, self._fates)[-1]
         points = log_points(self._client, self._tfjob, pod, TAIL) if reads_log and now.started else []
         progress = metrics.progress(points, self._total)
         return TaskUse(task=pod.task, state=now.state, cpu=cpu, memory=memory, progress=progress)

@@ -26,13 +26,13 @@ def view(client: SyncClient, tfjob: StoredTFJob) -> JobView:
     checked = formats.check(tfjob.manifest)
     job = checked.job
     try:
-        known = pods(client, tfjob)
+        there = pods(client, tfjob)
     except KubeError as problem:
-        known, unreadable = [], [*unreadable, f"pods: {problem}"]
+        there, unreadable = [], [*unreadable, f"pods: {problem}"]
     status = tfjob.summary.status
-    seen = attempts_of_pods(job, status, known)
+    seen = attempts_of_pods(job, status, there)
     try:
-        recorded = events(client, tfjob, job, known)
+        recorded = events(client, tfjob, job, there)
     except KubeError as problem:
         recorded, unreadable = [], [*unreadable, f"{EVENTS_UNREAD}{problem}"]
     return JobView(
@@ -41,7 +41,7 @@ def view(client: SyncClient, tfjob: StoredTFJob) -> JobView:
         job=job,
         problems=tuple(problem.message for problem in checked.errors),
         attempts=tuple(all_attempts(job, status, seen)),
-        sidecars=tuple(each for pod in known for each in _sidecars(pod)),
+        sidecars=tuple(each for pod in there for each in _sidecars(pod)),
         failed=failed(seen, status),
         events=tuple(recorded),
         outputs=tuple(outputs(job)) if job else (),

@@ -84,7 +84,7 @@ def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: Apply
         raise explained(resource, manifest, refusal) from refusal
 
 
-def found(client: SyncClient, resource: Resource, manifest: Manifest) -> Manifest | None:
+def stored_object(client: SyncClient, resource: Resource, manifest: Manifest) -> Manifest | None:
     """The object of this name; None: there is none, or the user may not read it."""
     try:
         answer: Manifest = client.send(requests.get(_path(resource, manifest)))

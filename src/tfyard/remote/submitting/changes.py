@@ -11,7 +11,7 @@ from tfyard.formats.declarations.structs import fields
 from tfyard.formats.tfjob import edits
 from tfyard.formats.tfjob.edits import Edit
 from tfyard.formats.tfjob.fields import RunPolicySpec
-from tfyard.kube import Forbidden, NotFound, Resource, Unprocessable, requests
+from tfyard.kube import Forbidden, Resource, Unprocessable, requests
 from tfyard.kube.requests import FIELD_MANAGER, OLD_TFJOBS, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, Status
@@ -93,7 +93,7 @@ def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
     if not resource.namespaced:
         metadata = {key: value for key, value in metadata.items() if key != "namespace"}
     path = resource.path(namespace, metadata["name"])
-    live = _get(client, path)
+    live = client.find(path)
     whole = annotated({**wanted, "metadata": metadata}, annotations_kept(live))
     after = _applied(client, path, whole, live)
     marks: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def _dry_run(client: SyncClient, path: str, wanted: Manifest) -> Manifest:
 
 
 def _with_refused_of(manifest: Manifest, other: Manifest) -> Manifest:
-    """The manifest with the fields of the other's run policy that can never change: its manager, and the queue
+    """The manifest with those fields of the other's run policy that can never change: its manager, and the queue
     of its gang."""
     policy = {**_policy(manifest), "managedBy": _manager(other)}
     if policy["managedBy"] is None:
@@ -148,14 +148,6 @@ def _policy(manifest: Manifest) -> Manifest:
 
 def _manager(manifest: Manifest) -> str | None:
     return _policy(manifest).get("managedBy") or (manifest.get("spec") or {}).get("managedBy")
-
-
-def _get(client: SyncClient, path: str) -> Manifest | None:
-    try:
-        live: Manifest = client.send(requests.get(path))
-    except NotFound:
-        return None
-    return live
 
 
 # --- what cannot change while a job runs
@@ -215,7 +207,7 @@ def _changed(before: object, after: object, path: Path = ()) -> Iterator[Path]:
 def _namesake(client: SyncClient, namespace: str, name: str) -> tuple[str, ...]:
     """Note about a job of the other API group with this name."""
     try:
-        is_there = _get(client, OLD_TFJOBS.path(namespace, name)) is not None
+        is_there = client.find(OLD_TFJOBS.path(namespace, name)) is not None
     except Forbidden:  # most users' roles say nothing about that group, which few clusters have
         is_there = False
     text = f"there is a TfJob {name} of tensorflow.org, which has pods of the same names: this job would wait"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.job_input import code_folder
-from tfyard.kube import Access, Forbidden, NotFound, requests
+from tfyard.kube import Access, Forbidden, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
@@ -53,7 +53,7 @@ class StoredCode(Struct, frozen=True, omit_defaults=True):
 def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Plan:
     """Plan for code on a claim. `read`: the plan with the facts about the folder."""
     namespace, name = read.job.namespace, code.claim or CLAIM
-    present = _find(client, namespace, name)
+    present = client.find(requests.CLAIMS.path(namespace, name))
     claim = present or _new(client, read.job, code, options)
     if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or []):
         raise Usage(f"code: only one pod can mount the claim {name} (ReadWriteOncePod); name another one")
@@ -67,7 +67,10 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
         holder=name,
         is_present=read.hash in sent,
         objects=() if present else (claim,),
-        notes=(*([] if present else [_told(claim)]), *([] if is_shared else [_ONE_NODE.format(name)])),
+        notes=(
+            *([] if present else [_creation_notice(claim)]),
+            *([] if is_shared else [_ONE_NODE.format(name)]),
+        ),
         layers=tuple(sorted(uses - {read.hash})),
         outdated=_outdated(client, namespace, old_of(sent) - uses),
         node="" if is_shared or not present else _node_of(client, namespace, name),
@@ -112,20 +115,12 @@ _ONE_NODE = (
 )
 
 
-def _told(claim: Manifest) -> str:
+def _creation_notice(claim: Manifest) -> str:
     spec = claim["spec"]
     chosen = spec.get("storageClassName")
     of = f"of the storage class {chosen}" if chosen else "of the default storage class"
     amount = spec["resources"]["requests"]["storage"]
     return f"code: the claim {claim['metadata']['name']} is created: {amount}, {spec['accessModes'][0]}, {of}"
-
-
-def _find(client: SyncClient, namespace: str, name: str) -> Manifest | None:
-    try:
-        claim: Manifest = client.send(requests.get(requests.CLAIMS.path(namespace, name)))
-    except NotFound:
-        return None
-    return claim
 
 
 def _new(client: SyncClient, job: Job, code: Code, options: CodeOptions) -> Manifest:

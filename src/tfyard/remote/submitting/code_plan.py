@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     helper_image: str = ""
 
 
-def told(plan: Plan) -> list[str]:
+def summary_lines(plan: Plan) -> list[str]:
     """Text about the code and its destination, before it is sent."""
     if plan.kind == "none":
         return []

@@ -23,10 +23,10 @@ from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
 from tfyard.remote.reading.jobs import StoredTFJob
 from tfyard.remote.submitting import code_claim, code_lookup
-from tfyard.remote.submitting.code_plan import CodeOptions, Plan, Progress, told
+from tfyard.remote.submitting.code_plan import CodeOptions, Plan, Progress, summary_lines
 from tfyard.render import code as rendering
 
-__all__ = ["CodeOptions", "Plan", "Progress", "fetch", "plan", "prune", "told", "upload"]
+__all__ = ["CodeOptions", "Plan", "Progress", "fetch", "plan", "prune", "summary_lines", "upload"]
 
 MAX_PACKED = 900 << 10
 """Bytes in a ConfigMap: etcd refuses requests of 1.5 MiB, and base64 adds a third."""

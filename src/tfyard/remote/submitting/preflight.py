@@ -172,11 +172,11 @@ def _compared(
 def _keys(client: SyncClient, namespace: str, reference: Reference) -> frozenset[str] | Unreadable | None:
     """Keys of the object; None: it does not exist."""
     try:
-        manifest = client.send(requests.get(PLACES[reference.kind].path(namespace, reference.name)))
-    except NotFound:
-        return None
+        manifest = client.find(PLACES[reference.kind].path(namespace, reference.name))
     except Forbidden:
         return Unreadable(f"you may not get {PLACES[reference.kind].plural}")
+    if manifest is None:
+        return None
     return frozenset({**(manifest.get("data") or {}), **(manifest.get("binaryData") or {})})
 
 

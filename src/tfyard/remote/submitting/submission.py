@@ -18,7 +18,7 @@ from tfyard.errors import TfyardError
 from tfyard.extras import needs
 from tfyard.formats.tfjob import edits
 from tfyard.job_input.code_reading import CodeReading
-from tfyard.kube import NotFound, Refused, requests
+from tfyard.kube import Refused, requests
 from tfyard.kube.requests import TFJOBS
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
@@ -83,7 +83,7 @@ class Submitted(StoredTFJob, frozen=True):
     """An object as the server has it."""
 
     is_changed: bool
-    """False: the same was submitted before."""
+    """Whether it is not what was submitted before."""
 
 
 class CannotSubmit(TfyardError):
@@ -153,7 +153,7 @@ def _resized(existing: StoredTFJob, wanted: Manifest) -> Iterator[str]:
 
 def _is_queued(tfjob: StoredTFJob) -> bool:
     """Whether the job is queued by Kueue, which suspends it until there is room."""
-    return QUEUE_NAME in (tfjob.manifest["metadata"].get("labels") or {})
+    return QUEUE_NAME in tfjob.labels
 
 
 def pack(client: SyncClient, prepared: PreparedSubmission, submission: Submission) -> Parcel:
@@ -167,7 +167,7 @@ def pack(client: SyncClient, prepared: PreparedSubmission, submission: Submissio
     options = CodeOptions(helper_image=submission.helper_image, leave_out=submission.leave_out)
     code = code_store.plan(client, prepared.job, prepared.folder, options)
     objects = manifests(replace(prepared, job=code.job, others=_unique(prepared, code)))
-    notes = (*prepared.notes, *code_store.told(code), *_large(_job_of(objects)))
+    notes = (*prepared.notes, *code_store.summary_lines(code), *_large(_job_of(objects)))
     return Parcel(manifests=objects, code=code, notes=notes, known=known)
 
 
@@ -194,10 +194,8 @@ def uploader(client: SyncClient, say: Say) -> Upload:
 def _existing(client: SyncClient, job: Job) -> StoredTFJob | None:
     try:
         existing = StoredTFJob(TFJOBS, client.send(requests.get(TFJOBS.path(job.namespace, job.name))))
-    except NotFound:
-        return None
     except Refused:
-        return None  # a user who may create jobs may be unable to read them; applying it will tell
+        return None  # there is none, or the user may create jobs and not read them; applying it will tell
     status, others = existing.summary.status, "another name submits this one beside it"
     if existing.manifest["metadata"].get("deletionTimestamp"):
         raise TfyardError(f"TFJob {job.name} is being deleted; submit it when it is gone, or {others}")
@@ -286,8 +284,8 @@ def _tell_left(made: list[Submitted], job: Manifest, say: Say) -> None:
     if titles:
         them = "it" if " " not in titles else "them"
         remove = f"`kubectl delete -n {job['namespace']} {titles}` removes {them}"
-        said = f"{job['name']} was not submitted, but created: {titles.replace(' ', ', ')}"
-        say(f"{said}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
+        left = f"{job['name']} was not submitted, but created: {titles.replace(' ', ', ')}"
+        say(f"{left}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
 
 
 def _apply(
@@ -301,7 +299,7 @@ def _apply(
         is_new = applying.create(client, resource, manifest, how)
         say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
         return Submitted(resource, manifest, is_new)
-    before = applying.found(client, resource, manifest) if how.compares and not how.dry_run else None
+    before = applying.stored_object(client, resource, manifest) if how.compares and not how.dry_run else None
     stored = applying.apply(client, resource, manifest, how)
     is_changed = before is None or applying.content(before) != applying.content(stored)
     say(f"{title} {'serverside-applied' if is_changed else 'unchanged'}{ending}")

@@ -51,10 +51,10 @@ def _drive_or_wait(client: SyncClient, sweep: SweepObject) -> int:
             return _drive(client, sweep)
         except DrivenElsewhere as other:
             _say(f"{other}; this one waits")
-        sweep = store.again(client, sweep)
+        sweep = store.read_again(client, sweep)
         while (state := sweep.stored) and state.phase == "Running" and sweep.is_driven(datetime.now(UTC)):
             time.sleep(LOOK_EVERY)
-            sweep = store.again(client, sweep)
+            sweep = store.read_again(client, sweep)
 
 
 def _drive(client: SyncClient, sweep: SweepObject) -> int:
@@ -65,13 +65,13 @@ def _drive(client: SyncClient, sweep: SweepObject) -> int:
         stop_all(client, sweep)  # its last driver may have been killed before it did
         return _nothing("the sweep was stopped")
     if sweep.kind == "command" and is_heard_of(sweep):
-        return _nothing(f"the sweep is driven by {store.told(sweep.driver)}")
+        return _nothing(f"the sweep is driven by {store.driver_text(sweep.driver)}")
     sweep = taken_over(client, sweep, "job")
     try:
         end = DriveOnCluster(client, sweep, _say).run(_DriverReporter(state))
     except MissingExtra as problem:
         why = f"its driver cannot search: {problem}; `sampler: random` or another image of the driver can"
-        SweepStore(client, store.again(client, sweep)).save(stopped(state, datetime.now(UTC), why))
+        SweepStore(client, store.read_again(client, sweep)).save(stopped(state, datetime.now(UTC), why))
         return _nothing(why)
     return _nothing("\n".join(sweep_text.summary(end)))
 

@@ -10,20 +10,12 @@ from tfyard.remote.reading.jobs import Scope, StoredTFJob
 
 def of_trial(client: SyncClient, job: StoredTFJob) -> list[StoredTFJob]:
     """The attempts at the trial that the job has the name of, the newest last; else the job alone."""
-    sweep, number = (_labels(job).get(label, "") for label in (SWEEP, TRIAL))
+    sweep, number = (job.labels.get(label, "") for label in (SWEEP, TRIAL))
     if not (number.isdecimal() and job.name == trial_name(sweep, int(number))):
         return [job]
     try:
-        found = jobs.manifests(client, Scope(job.namespace, f"{SWEEP}={sweep},{TRIAL}={number}"))
+        attempts = jobs.manifests(client, Scope(job.namespace, f"{SWEEP}={sweep},{TRIAL}={number}"))
     except Forbidden:  # who may only get jobs by their names is shown the one of this name
         return [job]
-    later = [each for each in found if _owners(each) == _owners(job) and each.name != job.name]
+    later = [each for each in attempts if each.owners == job.owners and each.name != job.name]
     return [job, *sorted(later, key=lambda each: (len(each.name), each.name))]
-
-
-def _labels(job: StoredTFJob) -> dict[str, str]:
-    return job.manifest["metadata"].get("labels") or {}
-
-
-def _owners(job: StoredTFJob) -> list[str]:
-    return [each["uid"] for each in job.manifest["metadata"].get("ownerReferences") or []]

@@ -13,7 +13,7 @@ from tfyard import __version__
 from tfyard.errors import NotPossible, TfyardError
 from tfyard.install.roles import DRIVER_IMAGE, SWEEP_ROLE
 from tfyard.install.settings import REPOSITORY
-from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, requests
+from tfyard.kube import AlreadyExists, Forbidden, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, restricted
 from tfyard.model.callbacks import Say
@@ -60,7 +60,7 @@ def checked(client: SyncClient, sweep: PreparedSweep) -> DriverPod:
     return _checked(client, sweep.namespace, sweep.spec.service_account, sweep.driver_image)
 
 
-def again(client: SyncClient, sweep: SweepObject) -> DriverPod:
+def checked_again(client: SyncClient, sweep: SweepObject) -> DriverPod:
     """The same for a sweep that goes on."""
     state = sweep.stored
     image = sweep.metadata.annotations.get(DRIVER_IMAGE, "")
@@ -92,20 +92,16 @@ def _unbound(pod: DriverPod, namespace: str, *, is_installed: bool) -> str:
 
 def _exists(client: SyncClient, namespace: str, account: str) -> bool:
     try:
-        client.send(requests.get(requests.SERVICE_ACCOUNTS.path(namespace, account)))
-    except NotFound:
-        return False
+        return client.find(requests.SERVICE_ACCOUNTS.path(namespace, account)) is not None
     except Forbidden:
         return True  # the user may not look; the pod will tell
-    return True
 
 
 def _role(client: SyncClient) -> Manifest | None:
     """The role of drivers; empty: the user may not read it; None: it is not installed."""
     try:
-        return dict(client.send(requests.get(requests.CLUSTER_ROLES.path(name=SWEEP_ROLE))))
-    except NotFound:
-        return None
+        role: Manifest | None = client.find(requests.CLUSTER_ROLES.path(name=SWEEP_ROLE))
+        return role
     except Forbidden:
         return {}
 
@@ -137,12 +133,12 @@ def create(client: SyncClient, sweep: SweepObject, pod: DriverPod, say: Say) -> 
     try:
         if pod.account == ACCOUNT:
             _create_account(client, namespace)
-        made = client.send(requests.create(JOBS.path(namespace), manifest(sweep, pod)))
+        driver = client.send(requests.create(JOBS.path(namespace), manifest(sweep, pod)))
     except Forbidden as problem:
         name = sweep.name
         ways = f"`tfyard resume {name}` tries it again, `tfyard delete {name}` removes it"
         raise TfyardError(f"{granted(problem, namespace, EDIT)}; the sweep is there: {ways}") from None
-    say(f"job.batch/{made['metadata']['name']} created: it drives the sweep")
+    say(f"job.batch/{driver['metadata']['name']} created: it drives the sweep")
 
 
 def _create_account(client: SyncClient, namespace: str) -> None:

@@ -23,7 +23,7 @@ def wait_for_begin(client: SyncClient, sweep: SweepObject, pod: DriverPod, say: 
     """Wait a moment for what the driver says of its permissions, if it is not known whether the role is bound."""
     end = time.monotonic() + (0 if pod.is_bound else BEGINS_WITHIN)
     while time.monotonic() < end:
-        if not store.again(client, sweep).is_waited_for:
+        if not store.read_again(client, sweep).is_waited_for:
             return
         if text := trouble(client, sweep):
             say(

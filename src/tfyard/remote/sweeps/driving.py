@@ -36,7 +36,7 @@ class DriveOnCluster:
         self.state = sweep.state(datetime.now(UTC))
         self.parallel = self.state.spec.parallel or PARALLEL
         ways = f"`tfyard resume {sweep.name}` goes on, `tfyard stop {sweep.name}` stops them"
-        self.left = f"nobody drives {sweep.name} any more: trials that run go on to their end; {ways}"
+        self.left = f"no process drives {sweep.name} any more: trials that run go on to their end; {ways}"
 
     def run(self, watch: Watch) -> SweepState:
         backoff = BACKOFF
@@ -102,7 +102,7 @@ def stop_now(client: SyncClient, sweep: SweepObject) -> None:
     """Stops the sweep in place of its driver, so that it can be resumed."""
     state = sweep.stored
     if state is not None and state.phase == "Running":
-        sweep = taken_over(client, sweep, sweep.kind)  # whoever drove it is who goes on with it
+        sweep = taken_over(client, sweep, sweep.kind)  # what drives it stays: a Job, or a command
         kept = SweepStore(client, sweep)
         trials = TrialsOnCluster(client, kept, job_of(sweep), state.spec)
         driver = Driver(sweep.stored or state, trials, Random(state.spec), lambda _: None)

@@ -50,7 +50,7 @@ class SweepStore:
 
 def unless_taken_over(client: SyncClient, sweep: SweepObject) -> SweepObject:
     """The sweep as it is now. Raises DrivenElsewhere if another driver has taken it over since it was read."""
-    now = store.again(client, sweep)
+    now = store.read_again(client, sweep)
     if now.driver != sweep.driver:
-        raise DrivenElsewhere(f"{now.name} is driven by another process now: {store.told(now.driver)}")
+        raise DrivenElsewhere(f"{now.name} is driven by another process now: {store.driver_text(now.driver)}")
     return now

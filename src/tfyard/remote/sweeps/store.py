@@ -42,7 +42,7 @@ DriverKind = Literal["command", "job"]
 SILENCE: dict[DriverKind, timedelta] = {"command": timedelta(minutes=1), "job": timedelta(minutes=10)}
 """How long a driver may be silent. The container of a Job waits up to five minutes before it is started again, and
 its pod may have to wait for a node."""
-NOT_DRIVEN = "nobody drives it: trials that run go on to their end, and no others start"
+NOT_DRIVEN = "no process drives it: trials that run go on to their end, and no others start"
 
 
 class _SweepMeta(Struct, frozen=True, rename="camel"):
@@ -83,7 +83,7 @@ class SweepObject(Struct, frozen=True, rename="camel"):
             return None
 
     def state(self, now: datetime) -> SweepState:
-        """The state as people are told it: a sweep that nobody drives has stopped."""
+        """The state that users are shown: a sweep that no process drives has stopped."""
         state = self.stored
         if state is None:
             raise NotPossible(f"the ConfigMap {self.name} is corrupt; `kubectl delete configmap {self.name}`")
@@ -143,13 +143,13 @@ VIEWS = Kind(SweepObject)
 def read(client: SyncClient, namespace: str, name: str) -> SweepObject | None:
     """The sweep of this name; None: there is none."""
     try:
-        found = client.send(requests.get(requests.CONFIG_MAPS.path(namespace, name)), VIEWS.one)
+        sweep = client.send(requests.get(requests.CONFIG_MAPS.path(namespace, name)), VIEWS.one)
     except NotFound:
         return None
-    return found if SWEEP in found.metadata.labels else None
+    return sweep if SWEEP in sweep.metadata.labels else None
 
 
-def again(client: SyncClient, sweep: SweepObject) -> SweepObject:
+def read_again(client: SyncClient, sweep: SweepObject) -> SweepObject:
     """The sweep as it is now. Raises NoSuchJob if it was deleted, even if there is a new one of its name."""
     now = read(client, sweep.namespace, sweep.name)
     if now is None or now.metadata.uid != sweep.metadata.uid:
@@ -226,7 +226,7 @@ def patched(
         raise NoSuchJob(f"the sweep {sweep.name} was deleted") from None
 
 
-def told(driver: str) -> str:
+def driver_text(driver: str) -> str:
     """A driver in words."""
     kind, _, rest = driver.partition(":")
     where = rest.rpartition(":")[0]

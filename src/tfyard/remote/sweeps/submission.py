@@ -55,9 +55,9 @@ def prepare_sweep(spec: SweepSpec, submission: Submission, namespace: str) -> Pr
     prepared = prepare(submission, namespace)
     spec = fitting.named(spec, prepared.job)
     fitting.check(spec, prepared.job, LAST)
-    said = (*prepared.notes, *notes(spec, prepared.job))
+    all_notes = (*prepared.notes, *notes(spec, prepared.job))
     job = replace(prepared.job, tensorboard=None, labels={**prepared.job.labels, **labels(spec.name)})
-    marked = replace(prepared, job=_marked(job, spec.name), notes=said)
+    marked = replace(prepared, job=_marked(job, spec.name), notes=all_notes)
     return PreparedSweep(spec=spec, submission=submission, prepared=marked)
 
 

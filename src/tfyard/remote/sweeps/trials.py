@@ -95,9 +95,9 @@ def manifest(job: Job, *owners: Manifest) -> Manifest:
     return {**document, "metadata": {**document["metadata"], **own}}
 
 
-def is_of(found: Manifest, sweep: SweepObject) -> bool:
+def is_of(manifest: Manifest, sweep: SweepObject) -> bool:
     """Whether the TFJob is a trial of this very sweep, and of none before it with the same name."""
-    owners = found["metadata"].get("ownerReferences") or []
+    owners = manifest["metadata"].get("ownerReferences") or []
     return any(each.get("uid") == sweep.metadata.uid for each in owners)
 
 
@@ -122,11 +122,11 @@ def running(client: SyncClient, sweep: SweepObject) -> list[StoredTFJob]:
 
 def _is_queued(job: StoredTFJob) -> bool:
     """Whether Kueue suspends the job while it waits, so that `suspend` does not say whether it was stopped."""
-    return QUEUE_NAME in (job.manifest["metadata"].get("labels") or {})
+    return QUEUE_NAME in job.labels
 
 
 def stop_all(client: SyncClient, sweep: SweepObject, but: Collection[str] = ()) -> list[str]:
-    """Stops all trials that run, apart from these; their names."""
+    """Stops all trials that run, apart from `but`. Returns the names of those that were stopped."""
     others = [job for job in running(client, sweep) if job.name not in but]
     for job in others:
         with suppress(NotPossible):  # it has ended meanwhile
@@ -135,7 +135,7 @@ def stop_all(client: SyncClient, sweep: SweepObject, but: Collection[str] = ()) 
 
 
 def _stop(client: SyncClient, job: StoredTFJob) -> None:
-    """Its pods stay, with their logs."""
+    """Stop one trial. Its pods stay, with their logs."""
     actions.perform(client, actions.stop(client, job, keeps_pods=True))
 
 
@@ -157,10 +157,8 @@ class TrialsOnCluster:
         active = {trial.number: trial for trial in state.trials if trial.state not in TRIAL_DONE}
         names = {self._name(trial): trial for trial in active.values()}
         self._logs = {name: log for name, log in self._logs.items() if name in names}
-        found = listed(self._client, self._store.sweep, [*active]) if active else ()
-        return {
-            names[job.name].number: self._seen(names[job.name], job) for job in found if job.name in names
-        }
+        jobs = listed(self._client, self._store.sweep, [*active]) if active else ()
+        return {names[job.name].number: self._seen(names[job.name], job) for job in jobs if job.name in names}
 
     def stop_others(self, state: SweepState) -> None:
         """Stops what a driver that was killed should have stopped."""
@@ -203,10 +201,10 @@ class TrialsOnCluster:
     def stop(self, trial: Trial) -> None:
         path = TFJOBS.path(self._store.sweep.namespace, self._name(trial))
         try:
-            found = StoredTFJob(TFJOBS, self._client.send(requests.get(path)))
+            job = StoredTFJob(TFJOBS, self._client.send(requests.get(path)))
         except NotFound:
             return
-        _stop(self._client, found)
+        _stop(self._client, job)
 
     def _name(self, trial: Trial) -> str:
         return trial_name(self._spec.name, trial.number, trial.attempt)
@@ -223,12 +221,12 @@ class TrialsOnCluster:
         summary = job.summary
         log = self._logs.setdefault(job.name, TrialLog(self._job, job))
         is_known = summary.status.start_time is None or log.read(self._client)
-        told = seen(summary, log.points, self._spec.objective, trial.attempt)
-        if not log.points:  # the pod is gone: what an earlier look has found counts
-            told = replace(told, curve=trial.curve)
-        if told.phase != "Running":
-            return told if is_known or log.is_given_up(told.ended) else replace(told, phase="Running")
-        return replace(told, phase="Stopped") if self._is_stopped(trial, job) else told
+        now = seen(summary, log.points, self._spec.objective, trial.attempt)
+        if not log.points:  # the pod is gone: the curve of an earlier look counts
+            now = replace(now, curve=trial.curve)
+        if now.phase != "Running":
+            return now if is_known or log.is_given_up(now.ended) else replace(now, phase="Running")
+        return replace(now, phase="Stopped") if self._is_stopped(trial, job) else now
 
     def _is_stopped(self, trial: Trial, job: StoredTFJob) -> bool:
         """Whether the job was stopped, and none of its pods runs."""
@@ -240,18 +238,18 @@ class TrialsOnCluster:
 class TrialLog:
     """The metrics in the log of the task that decides a trial. Each look reads on from the last one."""
 
-    def __init__(self, job: Job, found: StoredTFJob) -> None:
+    def __init__(self, job: Job, tfjob: StoredTFJob) -> None:
         task, role = deciding_task(job), leading_role(job)
         self._task = task.name if task else ""
-        pod = pod_name(found.name, task) if task else ""
-        self._path = requests.PODS.path(found.namespace, pod, "log")
+        pod = pod_name(tfjob.name, task) if task else ""
+        self._path = requests.PODS.path(tfjob.namespace, pod, "log")
         trains = tensorflow_container(role.template) if role else {}
         self._container = str(trains.get("name") or TENSORFLOW_CONTAINER)
         self._position, self._rows, self._is_after_gap = LogPosition(), LogRows(), False
         self.points = list[Point]()
 
     def read(self, client: SyncClient) -> bool:
-        """False: the node of the pod does not answer."""
+        """Reads the new lines. Returns False if the node of the pod does not answer."""
         query = {"container": self._container, "timestamps": "true"}
         try:
             since = self._position.reopen(after_gap=self._is_after_gap)
