@@ -126,7 +126,7 @@ spec:
 """,
 }
 TOLD = [
-    line.split("   #")[0].rstrip()
+    re.split(r" +# ", line)[0]
     for page in (ROOT / "README.md", DOCS / "run.md")
     for block in blocks(page.read_text(encoding="utf-8"), "console")
     for line in re.findall(r"^\$ (tfyard .*)$", block, re.MULTILINE)
@@ -159,7 +159,7 @@ def test_every_command_line_of_the_readme_and_of_the_page_on_running_works(
         words = [*(word for word in words if word != "--follow"), "--dry-run=client"]
     elif words[0] == "sweep":
         words[0] = "validate"
-    elif words[0] in ("doctor", "cp", "stop", "rerun") or "--trials" in words:
+    elif words[0] in ("doctor", "cp", "stop", "rerun", "dashboard") or "--trials" in words:
         words.append("--help")
     elif words[:2] == ["runs", "rm"]:  # the other command lines need the run
         story = shutil.copytree(story, tmp_path / "story", symlinks=True)

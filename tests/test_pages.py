@@ -128,6 +128,15 @@ def test_each_job_file_of_a_guide_is_valid(page: Path) -> None:
             assert formats.check(found).problems == (), block.text
 
 
+def test_the_readme_is_two_screens_and_the_first_one_has_a_picture_and_the_commands_to_begin_with() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(text) <= 95
+    first = "\n".join(text[:25])
+    assert "for linux" in first.lower()
+    for part in ("$ make demo ", "$ make test ", "![", "## Install"):
+        assert part in first, part
+
+
 def test_the_readme_explains_each_extra_that_users_install() -> None:
     table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| extra |")[2].partition("\n\n")[0]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

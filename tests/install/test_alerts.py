@@ -56,7 +56,7 @@ def test_each_alert_links_to_a_section_of_the_run_book_and_each_section_is_of_an
     sections = re.findall(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert sections == list(ALERTS)
     for name, rule in ALERTS.items():
-        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{name.lower()}"
+        assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
 
 
 def test_each_section_says_what_it_means_what_does_not_work_and_what_to_do() -> None:
@@ -76,3 +76,14 @@ def test_the_chart_installs_these_alerts_with_links_to_where_the_run_book_is(hel
     (group,) = the("PrometheusRule", render(helm, *options))["spec"]["groups"]
     links = {each["alert"]: each["annotations"]["runbook_url"] for each in group["rules"]}
     assert links == {name: f"{address}#{name.lower()}" for name in ALERTS}
+    (other,) = the("PrometheusRule", render(helm, options[0], "--namespace=team-a"))["spec"]["groups"]
+    assert other["rules"][0]["expr"] == 'absent(tfyard_is_leader{namespace="team-a"})'
+
+
+def test_alerts_and_dashboard_ask_for_metrics_that_the_operator_has() -> None:
+    shown = re.findall(r"^# TYPE (\w+)", Metrics().render(), re.MULTILINE)
+    asked = set(
+        re.findall(r"tfyard_\w+", FILE.read_text() + (CHART / "files" / "dashboard.json").read_text())
+    )
+    assert len(asked) > len(ALERTS)
+    assert {re.sub("_(bucket|sum|count)$", "", name) for name in asked} <= set(shown)

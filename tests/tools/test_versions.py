@@ -1,5 +1,6 @@
 """The versions that are tested: pins, interpreters, results, and the table of docs/install.md."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,18 +20,27 @@ def test_the_page_says_what_the_last_runs_said() -> None:
     assert text == page.written(text, load()), "run: python -m tools.versions page"
 
 
+def test_each_result_is_of_a_commit_that_the_history_has() -> None:
+    for result in (each for known in load().values() for each in known.values() if each.commit):
+        words = ["git", "merge-base", "--is-ancestor", result.commit.partition(" ")[0], "HEAD"]
+        found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert found.returncode == 0, f"{result}: run those tests again, or empty its commit"
+
+
 def test_a_row_says_what_failed_and_what_was_never_run(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     assert load(file) == {}
     record("python", "3.12", RESULT, file)
     record("kubernetes", "1.34", RESULT, file)
-    failed = Result(version="1.33.13", date="d", commit="c", passed=7, skipped=0, failed=("tests.a.b",))
+    names = ("tests.a.test_b.test_it_is_so[x, y]@a group",)
+    failed = Result(version="1.33.13", date="d", commit="", passed=7, skipped=0, failed=names)
     record("kubernetes", "1.33", failed, file)
     known = load(file)
     assert list(known) == ["kubernetes", "python"]
     assert list(known["kubernetes"]) == ["1.33", "1.34"]
     text = page.written("<!-- tools/versions -->\n<!-- end -->", known)
-    assert "| Kubernetes 1.33.13 | **1 failed**, 7 passed | d, c |\n" in text
+    assert "| Kubernetes 1.33.13 | **1 failed**, 7 passed | d, an earlier state |\n" in text
+    assert text.endswith("\n\nWhat failed:\n\n- Kubernetes 1.33.13: `test_b` it is so\n<!-- end -->")
     assert "| Kubernetes 1.33.13 | 7 passed, 1 skipped | 2026-11-19, 1e9a6535 |\n" in text
     assert "| TensorFlow 2.16 | untested | |\n" in text
 

@@ -37,6 +37,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """All of it, such as 1.33.13; with TensorFlow, Python's too."""
     date: str
     commit: str
+    """Empty: an earlier state, which the history no longer has."""
     passed: int
     skipped: int
     failed: tuple[str, ...]

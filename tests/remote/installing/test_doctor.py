@@ -4,13 +4,16 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from tests.remote.conftest import until
 from tfyard.formats.crd.documents import crds
 from tfyard.install.settings import LABELS
 from tfyard.kube import requests
 from tfyard.kube.requests import DEPLOYMENTS
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import BOX_OPERATOR
+from tfyard.model.permission import RBAC
 from tfyard.remote.installing import doctor
 from tfyard.remote.installing.addresses import KINDS
 
@@ -39,6 +42,28 @@ def test_an_operator_that_is_scaled_to_zero_and_the_one_of_2017_are_named(client
     assert (first.level, first.text) == ("wrong", "tf-job-operator in the namespace old works on TFJobs, too")
     for namespace in made:
         client.send(requests.delete(DEPLOYMENTS.path(namespace, "tf-job-operator")))
+
+
+def test_before_kubernetes_1_35_a_shell_needs_get_as_well_as_create(
+    client: SyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = {"name": "shells", "namespace": "default"}
+    rule = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": "eve"}
+    of = {"apiGroup": RBAC, "kind": "Role", "name": "shells"}
+    client.send(requests.create(KINDS["Role"].path("default"), {"metadata": metadata, "rules": [rule]}))
+    binding = {"metadata": metadata, "roleRef": of, "subjects": [subject]}
+    client.send(requests.create(KINDS["RoleBinding"].path("default"), binding))
+
+    def refused() -> str:
+        (finding,) = (each for each in doctor.examine(eve) if each.subject == "rights")
+        return finding.text.partition(" may not ")[2]
+
+    with SyncClient(replace(client.access, user=replace(client.access.user, impersonate="eve"))) as eve:
+        monkeypatch.setattr(doctor, "CREATE_OPENS", 0)
+        until(lambda: "open shells" not in refused(), "the role to be known")
+        monkeypatch.setattr(doctor, "CREATE_OPENS", 99)
+        assert "open shells" in refused()
 
 
 def test_a_definition_of_another_release_that_drops_memory_is_wrong(client: SyncClient) -> None:

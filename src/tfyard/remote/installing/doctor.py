@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from tfyard.install import kubeflow
 from tfyard.install.settings import LABELS, NAME
 from tfyard.kube import Forbidden, Kind, KubeError, NotFound, Resource, requests, sync_lists
@@ -41,6 +43,9 @@ RIGHTS = {
     "copy results": Permission("", "pods", ("create",)),
 }
 """Actions of users -> a permission that each needs."""
+WEBSOCKETS = ("exec", "portforward")
+CREATE_OPENS = 35
+"""Minor version of Kubernetes 1 since which a WebSocket asks for `create`; before, it asks for `get`, too."""
 
 REPLACE = "`tfyard install --replace-kubeflow`"
 NO_TFJOBS = Finding("wrong", "crd", "the cluster does not serve TFJobs", "`tfyard install`")
@@ -140,6 +145,11 @@ def _operator(deployment: Manifest) -> Finding:
     return Finding("wrong", "operator", f"{text}: {words}", f"`{fix}`" + (" says why" if replicas else ""))
 
 
+def minor_version(version: Manifest) -> int:
+    """Of Kubernetes 1, by the answer of /version; some distributions append a `+`."""
+    return int("".join(filter(str.isdigit, version["minor"])) or 0)
+
+
 def is_ours(deployment: Manifest) -> bool:
     return LABELS.items() <= (deployment["metadata"].get("labels") or {}).items()
 
@@ -170,15 +180,11 @@ def _leader(client: SyncClient) -> Iterator[Finding]:
 def _rights(client: SyncClient) -> Iterator[Finding]:
     user = client.send(WHO_AM_I)["status"]["userInfo"]["username"]
     namespace, allowed = client.access.namespace, dict[str, bool]()
+    opens_by_get = minor_version(client.send(requests.get("/version"))) < CREATE_OPENS
     for action, permission in RIGHTS.items():
-        asked = Permission(
-            permission.group,
-            permission.resource,
-            permission.verbs,
-            permission.subresource,
-            namespace=namespace,
-        )
-        allowed[action] = is_allowed(client.send(review(asked, asked.verbs[0])))
+        asked = replace(permission, namespace=namespace)
+        verbs = ("get", *asked.verbs) if opens_by_get and asked.subresource in WEBSOCKETS else asked.verbs
+        allowed[action] = all(is_allowed(client.send(review(asked, verb))) for verb in verbs)
     yield doctor.rights(user, namespace, allowed)
 
 

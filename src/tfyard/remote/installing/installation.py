@@ -25,7 +25,7 @@ from tfyard.model.names import LEASE_NAME
 from tfyard.model.permission import Permission
 from tfyard.remote.installing import pod_waits
 from tfyard.remote.installing.addresses import KINDS, WEBHOOKS, helm_release, named, path_of, title
-from tfyard.remote.installing.doctor import has_operator_of_dev, is_ours, works_on_tfjobs
+from tfyard.remote.installing.doctor import has_operator_of_dev, is_ours, minor_version, works_on_tfjobs
 
 OLDEST_MINOR = 30
 """Oldest minor version of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
@@ -157,8 +157,7 @@ def _end_operators(client: SyncClient, objects: list[Manifest], say: Say) -> Non
 
 def _reasons(client: SyncClient, settings: Settings, replace_kubeflow: bool) -> Iterator[str]:
     version = client.send(requests.get("/version"))
-    minor = int("".join(filter(str.isdigit, version["minor"])) or 0)
-    if minor < OLDEST_MINOR:
+    if minor_version(version) < OLDEST_MINOR:
         yield f"this is Kubernetes {version['gitVersion']}; at least 1.{OLDEST_MINOR} is needed"
     needed = [*_needed(settings), *(_NEEDED_TO_REPLACE if replace_kubeflow else ())]
     problems = [f"you may not {each}" for each in needed if not _has(client, each)]
