@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.cli.running import ROOT
@@ -105,6 +105,36 @@ def test_functions_are_short_and_take_few_parameters() -> None:
         if len(f.args.args) + len(f.args.kwonlyargs) > MOST_PARAMETERS
     ]
     assert (too_long, too_wide) == ([], [])
+
+
+def inner_imports(node: ast.AST, *, is_inside: bool = False) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports in functions, the first of those that follow each other. Those below `extras.needs` say why."""
+    is_inside = is_inside or isinstance(node, Function | ast.Lambda)
+    before: ast.AST | None = None
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            if is_inside and not isinstance(before, ast.Import | ast.ImportFrom):
+                yield child
+        elif not (isinstance(child, ast.With) and "needs(" in ast.unparse(child.items[0])):
+            yield from inner_imports(child, is_inside=is_inside)
+        before = child
+
+
+def says_why(node: ast.stmt, source: Sequence[str]) -> bool:
+    last = (node.end_lineno or node.lineno) - 1
+    return any("# " in each for each in (source[node.lineno - 2], source[node.lineno - 1], source[last]))
+
+
+def test_an_import_in_a_function_says_what_it_saves() -> None:
+    """On its line, above it, or once at the top for the whole file."""
+    silent = set[str]()
+    for module in MODULES:
+        source = module.read_text().splitlines()
+        is_said = any(line.startswith("#") and " import" in line for line in source)
+        if not is_said and "scripts" not in module.parts:
+            tree = ast.parse("\n".join(source))
+            silent |= {NAMES[module] for each in inner_imports(tree) if not says_why(each, source)}
+    assert silent == set()
 
 
 def test_no_file_is_longer_than_a_reader_can_bear() -> None:

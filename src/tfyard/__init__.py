@@ -70,7 +70,7 @@ _HOMES = {
 if not TYPE_CHECKING:  # with it, a type checker would accept any name
 
     def __getattr__(name):
-        from importlib import import_module
+        from importlib import import_module  # `import tfyard` loads nothing
 
         if name == "aio":
             return import_module("tfyard.aio")
@@ -87,6 +87,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext tfyard`: the cell magic `%%tfyard`."""
-    from tfyard.sdk import magic
+    from tfyard.sdk import magic  # `import tfyard` loads nothing
 
     magic.load(shell)

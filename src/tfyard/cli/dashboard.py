@@ -109,6 +109,7 @@ def _refuse(options: Mapping[str, Any], names: Mapping[str, str], why: str) -> N
 def _many(
     options: Mapping[str, Any], port: int, hosts: tuple[str, ...], proxies: tuple[str, ...]
 ) -> Coroutine[Any, Any, None]:
+    # `needs` says before how the packages of the page are installed.
     from tfyard.dashboard import bearer
     from tfyard.dashboard.people import OfferedJobs
     from tfyard.dashboard.serving import ServingMany, serve_many
@@ -135,6 +136,7 @@ def _many(
 
 def _identity(options: Mapping[str, Any]) -> ViewerIdentity:
     """The user of this machine, with the kubeconfig and the jobs that the options choose."""
+    # `needs` says before how the packages of the page are installed.
     from tfyard.dashboard.identity import JobSource, ViewerIdentity
 
     sources, has_cluster = [], target.asks_cluster(options)

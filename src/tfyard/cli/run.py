@@ -107,6 +107,7 @@ _OF_ONE_JOB = ("name", "save", "tensorboard", "notebook", "kill", "attach")
 
 
 def _sweep(sweep: SweepGiven, asked: RunOptions, output: str, *, quiet: bool, dry_run: bool) -> int:
+    # 50 ms, which a job does not need.
     from tfyard.cli.screen.sweep import drive, rehearse
     from tfyard.job_input.sweeps import of_file
 

@@ -8,7 +8,9 @@ import click
 from tfyard.cli import job_input
 from tfyard.cli.screen import sweep as screen
 from tfyard.errors import Usage
+from tfyard.job_input import files
 from tfyard.job_input.files import SweepGiven
+from tfyard.job_input.load import from_documents
 from tfyard.job_input.sweeps import GivenSweep, SweepOptions, of_file, of_options
 from tfyard.local.settings import RunOptions
 
@@ -95,9 +97,6 @@ for parameter in command.params:
 
 def given(asked: RunOptions, own: SweepOptions) -> GivenSweep:
     if not asked.is_script:
-        from tfyard.job_input import files
-        from tfyard.job_input.load import from_documents
-
         try:
             from_documents(files.read_documents(asked.target), asked.target, uses_images=False)
         except SweepGiven as sweep:

@@ -130,10 +130,10 @@ class _Reader(Protocol):
 def _reader(version: str, data: Manifest) -> _Reader:
     """The reader of this version. Only this one is imported, because each import takes 5 to 15 ms."""
     if _has_list(version, data):
-        from .tfjob import v1alpha1
+        from .tfjob import v1alpha1  # only the one that is needed: 5 to 15 ms each
 
         return v1alpha1
-    from .tfjob import conversion
+    from .tfjob import conversion  # only the one that is needed: 5 to 15 ms each
 
     return conversion
 

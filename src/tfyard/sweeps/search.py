@@ -52,7 +52,7 @@ def importances(state: SweepState) -> dict[str, float]:
     if len(state.spec.over) < 2 or state.count("Succeeded") < FEWEST_FOR_IMPORTANCES:
         return {}
     try:
-        from . import optuna_search
+        from . import optuna_search  # Optuna may not be installed
     except ImportError:
         return {}
     return optuna_search.importances(state.spec, state.trials)

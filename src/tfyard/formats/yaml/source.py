@@ -17,7 +17,7 @@ from tfyard.formats.yaml.compose import Composer, YamlNode
 from tfyard.model.problem import FieldPath, Position, Problem
 
 if TYPE_CHECKING:
-    import yaml
+    import yaml  # 10 ms, which JSON does not need
 
 MAX_INPUT = 16 << 20
 
