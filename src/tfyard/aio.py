@@ -66,7 +66,8 @@ MOST_LINES = 500
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **words: P.kwargs) -> T:
-    """Runs a call in a thread that the end of the program does not wait for, unlike asyncio's own."""
+    """Run a call in a daemon thread: unlike with the threads of asyncio, the end of the program does not wait
+    for it."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -8,13 +8,13 @@ import pytest
 
 from tests.remote.copy_node import CopyNode, copy_node
 from tfyard.cli import target
-from tfyard.cli.web_session import Show, show
+from tfyard.cli.web_session import PageOptions, show
 from tfyard.errors import TfyardError
 from tfyard.local.ports import PortPool
 from tfyard.remote.helper_pods.helper_pod import HelperPod
 from tfyard.sdk.cluster_streams import in_helper
 from tfyard.sdk.forwarding import Port
-from tfyard.sdk.pages import Here
+from tfyard.sdk.pages import LocalSide
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
@@ -35,8 +35,8 @@ async def test_a_page_is_shown_until_requests_end_and_its_pod_is_deleted(
     port, here = ports.one(), ports.one()  # two: this pod has no network of its own
     async with copy_node(control_plane, namespace, tmp_path) as node:
         server = helper(node, sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
-        async with in_helper(node.client, server, "Files", Here(Port(port, here), target.say)) as page:
-            await show([page], Show(idle=0.2, browser=False))
+        async with in_helper(node.client, server, "Files", LocalSide(Port(port, here), target.say)) as page:
+            await show([page], PageOptions(idle=0.2, browser=False))
             assert (
                 page.forwarding.bound[0].local != port
             )  # which is taken: this pod has no network of its own
@@ -59,6 +59,6 @@ async def test_a_pod_whose_program_ends_says_why(
 
 
 async def shown(node: CopyNode, broken: HelperPod, go: Path) -> None:
-    async with in_helper(node.client, broken, "Page", Here(Port(9, 0), target.say)) as page:
+    async with in_helper(node.client, broken, "Page", LocalSide(Port(9, 0), target.say)) as page:
         go.touch()
-        await asyncio.wait_for(show([page], Show(browser=False)), 60)
+        await asyncio.wait_for(show([page], PageOptions(browser=False)), 60)

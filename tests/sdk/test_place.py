@@ -17,7 +17,7 @@ from tfyard.sdk import rows
 from tfyard.sdk.forwarding import Port
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.on_machine import OnMachine
-from tfyard.sdk.pages import Here
+from tfyard.sdk.pages import LocalSide
 from tfyard.sdk.place import HelperOptions
 
 
@@ -52,5 +52,5 @@ async def test_a_board_of_a_run_and_a_job_of_a_cluster_is_refused_instead_of_lea
     manifest = {"metadata": {"name": "b", "namespace": "ml"}}
     other = OnCluster(Access(ClusterEntry(server="http://127.0.0.1:1")), StoredTFJob(TFJOBS, manifest), print)
     with pytest.raises(NotPossible, match=r"run/a is on this machine, .*/b in the namespace ml"):
-        async with run.tensorboard([other], "", HelperOptions(), Here(Port(0), print)):
+        async with run.tensorboard([other], "", HelperOptions(), LocalSide(Port(0), print)):
             pass

@@ -8,7 +8,7 @@ from tfyard import extras
 from tfyard.errors import Usage
 
 
-class After(Struct, frozen=True):
+class AfterSubmission(Struct, frozen=True):
     """What to do after the job was submitted."""
 
     follow: bool

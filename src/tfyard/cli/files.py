@@ -47,7 +47,7 @@ __all__ = [
 
 
 def read_jobs(name: str) -> list[formats.Document]:
-    """Those documents that are jobs; at least one, or the user named the wrong file."""
+    """The documents of a file that are jobs. Raises Usage if there is none."""
     documents = read_documents(name)
     jobs = [document for document in documents if formats.is_job(document.data)]
     if not jobs:
@@ -101,12 +101,13 @@ def _why(data: object) -> str:
 
 
 def print_text(text: str) -> None:
-    """UTF-8 whatever the terminal's encoding: it will be a file's. A stream of text only takes it as text."""
+    """Print text as UTF-8, whatever the encoding of the terminal: the output may be redirected into a file."""
     click.echo(text.encode() if hasattr(sys.stdout, "buffer") else text, nl=False)
 
 
 def refuse_input(output: str | None, names: Iterable[str], way_out: str) -> None:
-    """An input file is not overwritten, by whatever name it is called: there is no other copy of it."""
+    """Raise Usage if the output would overwrite an input file, under whatever name: there is no other copy of
+    it."""
     for name in names:
         try:
             is_same = output is not None and os.path.samefile(output, name)  # noqa: PTH121
@@ -117,7 +118,7 @@ def refuse_input(output: str | None, names: Iterable[str], way_out: str) -> None
 
 
 def write_output(name: str | None, text: str) -> None:
-    """Into the file of `--output`, or to standard output."""
+    """Write text to the file of `--output`, or to standard output."""
     if name is None:
         print_text(text)
     else:

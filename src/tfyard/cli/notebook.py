@@ -69,7 +69,7 @@ def open_(name: str, image: str, **options: Any) -> None:
     interrupts.run(_show(making, show))
 
 
-async def _show(making: AbstractAsyncContextManager[Page], wanted: web_session.Show) -> None:
+async def _show(making: AbstractAsyncContextManager[Page], wanted: web_session.PageOptions) -> None:
     async with making as page:
         await web_session.show([page], wanted)
 

@@ -12,7 +12,7 @@ import click
 
 from tfyard import formats
 from tfyard.cli import cluster, files, interrupts, job_input, output, problems, progress_bar, target
-from tfyard.cli.afterwards import After
+from tfyard.cli.afterwards import AfterSubmission
 from tfyard.cli.log_printer import PrinterOptions, print_logs
 from tfyard.cli.waiting import until
 from tfyard.errors import Usage
@@ -91,7 +91,7 @@ def command(dry_run: str, **options: Any) -> None:
       tfyard submit job.yaml --dry-run=server        # would it be accepted?
       tfyard submit job.yaml -o json
     """
-    after = After(**{name: options.pop(name) for name in After.__struct_fields__})
+    after = AfterSubmission(**{name: options.pop(name) for name in AfterSubmission.__struct_fields__})
     after.check()
     fields = {name: options.pop(name) for name in [*options] if name in Submission.__struct_fields__}
     where = {**options, "namespace": fields["namespace"]}
@@ -110,7 +110,11 @@ def command(dry_run: str, **options: Any) -> None:
 
 
 def _submit_sweep(
-    client: SyncClient, given: SweepGiven, submission: Submission, after: After, where: dict[str, Any]
+    client: SyncClient,
+    given: SweepGiven,
+    submission: Submission,
+    after: AfterSubmission,
+    where: dict[str, Any],
 ) -> int:
     from tfyard.cli import submitted_sweep  # 100 ms, which a job does not need
 
@@ -141,7 +145,7 @@ def _namespace(where: dict[str, Any]) -> str:
     return cluster.connect(where).access.namespace if cluster.is_configured(where) else "default"
 
 
-def _submit(client: SyncClient, submission: Submission, after: After, where: dict[str, Any]) -> int:
+def _submit(client: SyncClient, submission: Submission, after: AfterSubmission, where: dict[str, Any]) -> int:
     # With asyncio 20 ms, which --dry-run does not need.
     from tfyard.remote.submitting.submission import submit_prepared
 
@@ -183,7 +187,7 @@ def _print_job(title: str, job: StoredTFJob, form: str) -> None:
 
 
 def _at_mlflow(
-    prepared: PreparedSubmission, submission: Submission, after: After
+    prepared: PreparedSubmission, submission: Submission, after: AfterSubmission
 ) -> "AbstractContextManager[JobAtMLflow | None]":
     """What reports the job while it is followed."""
     if not prepared.reported_to or submission.dry_run:
@@ -220,7 +224,9 @@ def _upload(client: SyncClient, plan: Plan) -> None:
         interrupts.run(code_store.upload(client.access, plan, progress.say, advance))
 
 
-def _end_or_interrupt(job: OnCluster, after: After, name: str, at_mlflow: "JobAtMLflow | None") -> int | None:
+def _end_or_interrupt(
+    job: OnCluster, after: AfterSubmission, name: str, at_mlflow: "JobAtMLflow | None"
+) -> int | None:
     """Wait for the end of the job: its exit code, or None after Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -233,7 +239,7 @@ def _end_or_interrupt(job: OnCluster, after: After, name: str, at_mlflow: "JobAt
         return None
 
 
-def _end(job: OnCluster, after: After, at_mlflow: "JobAtMLflow | None") -> int:
+def _end(job: OnCluster, after: AfterSubmission, at_mlflow: "JobAtMLflow | None") -> int:
     """Wait for the end of the job and return its exit code."""
     if after.follow:
         options = PrinterOptions(follow=True, folds=not after.verbose)

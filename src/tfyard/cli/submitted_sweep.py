@@ -21,7 +21,7 @@ from tfyard.remote.sweeps.submission import PreparedSweep, prepare_sweep, submit
 from tfyard.sdk.sweep_on_cluster import SweepOnCluster
 
 if TYPE_CHECKING:
-    from tfyard.cli.afterwards import After
+    from tfyard.cli.afterwards import AfterSubmission
     from tfyard.job_input.files import SweepGiven
     from tfyard.kube.sync import SyncClient
     from tfyard.remote.submitting.code_plan import Plan
@@ -43,7 +43,7 @@ def prepared(given: SweepGiven, submission: Submission, namespace: str) -> Prepa
 def send(
     client: SyncClient,
     sweep: PreparedSweep,
-    after: After,
+    after: AfterSubmission,
     where: dict[str, Any],
     upload: Callable[[Plan], None],
 ) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tfyard.cli import cluster, interrupts, offers, target, web_session
-from tfyard.cli.web_session import Show
+from tfyard.cli.web_session import PageOptions
 from tfyard.model.names import TENSORBOARD_PORT
 from tfyard.sdk.pages import Page, boards
 from tfyard.sdk.place import HelperOptions
@@ -44,6 +44,6 @@ def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
     interrupts.run(_show(boards(places, logdir, helper, show.here(TENSORBOARD_PORT)), show))
 
 
-async def _show(making: AbstractAsyncContextManager[list[Page]], wanted: Show) -> None:
+async def _show(making: AbstractAsyncContextManager[list[Page]], wanted: PageOptions) -> None:
     async with making as pages:
         await web_session.show(pages, wanted)

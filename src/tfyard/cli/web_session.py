@@ -15,13 +15,13 @@ from tfyard.errors import Usage
 from tfyard.formats import durations
 from tfyard.model.durations import write_duration
 from tfyard.sdk.forwarding import Port
-from tfyard.sdk.pages import Here, Page, until_answered
+from tfyard.sdk.pages import LocalSide, Page, until_answered
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOOK_EVERY = 0.5
 
 
-class Show(Struct, frozen=True, kw_only=True):
+class PageOptions(Struct, frozen=True, kw_only=True):
     """The options of the commands that show pages."""
 
     port: int = 0
@@ -30,8 +30,8 @@ class Show(Struct, frozen=True, kw_only=True):
     """Seconds without a connection after which the command ends; 0: never."""
     browser: bool = True
 
-    def here(self, remote: int) -> Here:
-        return Here(Port(remote, self.port), target.say)
+    def here(self, remote: int) -> LocalSide:
+        return LocalSide(Port(remote, self.port), target.say)
 
 
 def options(usual: int) -> Callable[[F], F]:
@@ -62,16 +62,16 @@ def options(usual: int) -> Callable[[F], F]:
     return add
 
 
-def read(options: dict[str, Any]) -> Show:
+def read(options: dict[str, Any]) -> PageOptions:
     """Remove the values of `options` from those of the command line."""
     port, no_browser, idle = (options.pop(name) for name in ("port", "no_browser", "idle"))
     seconds = durations.parse(idle)
     if seconds is None:
         raise Usage(f"--idle {idle}: must be a duration, for example 30m, or 0")
-    return Show(port=port, idle=float(seconds), browser=not no_browser)
+    return PageOptions(port=port, idle=float(seconds), browser=not no_browser)
 
 
-async def show(pages: Sequence[Page], wanted: Show) -> None:
+async def show(pages: Sequence[Page], wanted: PageOptions) -> None:
     """Show pages until one of them ends; raises if a page never answers."""
     for page in pages:
         if page.password:

@@ -65,7 +65,7 @@ def command(names: tuple[str, ...], with_stacks: bool, **options: Any) -> None:
         output.print_answers(told or answers, single=len(names) == 1)
     else:
         texts = ["\n".join([*lines(answer, now), *_more(answer)]) for answer in answers]
-        texts = [f"{text}\n{_told(more)}" for text, more in zip(texts, found, strict=False)] or texts
+        texts = [f"{text}\n{_as_text(more)}" for text, more in zip(texts, found, strict=False)] or texts
         headed = [f"{answer.job}: {text}" for answer, text in zip(answers, texts, strict=True)]
         click.echo("\n\n".join(headed if len(answers) > 1 else texts))
     sys.exit(max(answer.code for answer in answers))
@@ -99,7 +99,7 @@ def _stacks(place: Place) -> "list[ProgramStacks]":
     return programs
 
 
-def _told(programs: "Sequence[ProgramStacks]") -> str:
+def _as_text(programs: "Sequence[ProgramStacks]") -> str:
     return harmless("\n".join(_lines_of(programs)))
 
 

@@ -21,7 +21,7 @@ from tfyard.model.names import TENSORBOARD_PORT
 from tfyard.overview.wording import harmless
 from tfyard.render import notebook
 from tfyard.sdk.forwarding import Port
-from tfyard.sdk.pages import Here, Page
+from tfyard.sdk.pages import LocalSide, Page
 from tfyard.sdk.place import Done, HelperOptions, Intent, NotebookOptions, Place, RerunOptions
 
 ASKING = ("restart", "scale", "rerun")
@@ -29,7 +29,7 @@ ASKING = ("restart", "scale", "rerun")
 TASK, COUNT, ENV, NAME, READY = "task", "n:", "env", "name", "show"
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class ActionRequest(Struct, frozen=True, kw_only=True):
     """An action as a form asks for it."""
 
     action: str
@@ -64,14 +64,14 @@ class Wish(Struct, frozen=True, kw_only=True):
         return tuple(line.strip() for line in self.env.splitlines() if line.strip())
 
 
-def read(action: str, fields: MultiMapping[Any], jobs: Sequence[Address]) -> Wish:
+def read(action: str, fields: MultiMapping[Any], jobs: Sequence[Address]) -> ActionRequest:
     if action not in buttons.LABELS:
         raise NotPossible(f"there is no action {action!r}; there are {', '.join(buttons.LABELS)}")
     chosen = jobs or [addresses.read(str(key)) for key in fields.getall("job", [])]
     if not chosen:
         raise NotPossible("no job is chosen: mark some in the list first")
     counts = {key.removeprefix(COUNT): str(fields[key]).strip() for key in fields if key.startswith(COUNT)}
-    return Wish(
+    return ActionRequest(
         action=action,
         jobs=tuple(dict.fromkeys(chosen)),
         tasks=tuple(map(str, fields.getall(TASK, []))),
@@ -82,13 +82,13 @@ def read(action: str, fields: MultiMapping[Any], jobs: Sequence[Address]) -> Wis
     )
 
 
-def only_job(wish: Wish) -> Address:
+def only_job(wish: ActionRequest) -> Address:
     if len(wish.jobs) > 1:
         raise NotPossible(f"{buttons.LABELS[wish.action]}: one job at a time")
     return wish.jobs[0]
 
 
-def intend(place: Place, wish: Wish) -> Intent:
+def intend(place: Place, wish: ActionRequest) -> Intent:
     """What the action would do; raises if it is not possible."""
     if wish.action == "restart":
         return place.restart(wish.tasks)
@@ -115,11 +115,11 @@ class Preview(Struct, frozen=True, kw_only=True):
     """Why it is not possible."""
 
 
-async def previews(viewer: Viewer, wish: Wish) -> list[Preview]:
+async def previews(viewer: Viewer, wish: ActionRequest) -> list[Preview]:
     return [await aio.in_thread(_preview, viewer, wish, job) for job in wish.jobs]
 
 
-def _preview(viewer: Viewer, wish: Wish, job: Address) -> Preview:
+def _preview(viewer: Viewer, wish: ActionRequest, job: Address) -> Preview:
     try:
         intent = intend(viewer.identity.find(job), wish)
         before, after = intent.compare() if intent.compare else ("", "")
@@ -150,8 +150,8 @@ class ActionResult(Struct, frozen=True):
     """The new job, if the action has made one."""
 
 
-async def perform(viewer: Viewer, wish: Wish) -> ActionResult:
-    """Each job by itself: what fails for one is told, and done for the others."""
+async def perform(viewer: Viewer, wish: ActionRequest) -> ActionResult:
+    """Act on each job by itself: a problem of one is reported, and the others go on."""
     texts, made = list[str](), None
     for job in wish.jobs:
         try:
@@ -167,7 +167,7 @@ async def perform(viewer: Viewer, wish: Wish) -> ActionResult:
     return ActionResult(texts, made)
 
 
-def _perform(viewer: Viewer, wish: Wish, job: Address) -> tuple[Intent, Done]:
+def _perform(viewer: Viewer, wish: ActionRequest, job: Address) -> tuple[Intent, Done]:
     intent = intend(viewer.identity.find(job), wish)
     if intent.perform is None:
         raise NotPossible(f"unchanged: {'; '.join(intent.notes)}")
@@ -177,8 +177,8 @@ def _perform(viewer: Viewer, wish: Wish, job: Address) -> tuple[Intent, Done]:
 # --- forms
 
 
-async def form(viewer: Viewer, wish: Wish) -> dict[str, Any]:
-    """What the form of an action has to know: the tasks, or the roles with their numbers of tasks."""
+async def form(viewer: Viewer, wish: ActionRequest) -> dict[str, Any]:
+    """The choices that the form of an action offers: the tasks, or the roles with their numbers of tasks."""
     if wish.action not in ASKING:
         return {"tasks": [], "roles": {}}
     place = await aio.in_thread(viewer.identity.find, wish.jobs[0])
@@ -190,26 +190,26 @@ def _roles(job: Job) -> Mapping[str, int]:
     return {role.name.lower(): role.replicas for role in job.roles}
 
 
-def command_lines(viewer: Viewer, wish: Wish) -> list[str]:
+def command_lines(viewer: Viewer, wish: ActionRequest) -> list[str]:
     return commands.lines(wish.action, wish.jobs, wish.words, viewer.identity.options)
 
 
 # --- pages that are opened
 
 
-async def open_page(viewer: Viewer, wish: Wish) -> None:
+async def open_page(viewer: Viewer, wish: ActionRequest) -> None:
     """Open TensorBoard or Jupyter. A failure is shown on the job's page."""
     if not viewer.identity.opens_pages:
         raise NotPossible(f"on your own machine: `{command_lines(viewer, wish)[0]}`")
     address = only_job(wish)
     place = await aio.in_thread(viewer.identity.find, address)
     if wish.action == "tensorboard":
-        here = Here(Port(TENSORBOARD_PORT), lambda _text: None)
+        here = LocalSide(Port(TENSORBOARD_PORT), lambda _text: None)
         viewer.opened.open(address, wish.action, lambda: place.tensorboard([], "", HelperOptions(), here))
     else:
         notebook.import_argon2()
         wanted = NotebookOptions(image=notebook.DEFAULT_IMAGE)
-        here = Here(Port(notebook.PORT), lambda _text: None)
+        here = LocalSide(Port(notebook.PORT), lambda _text: None)
         viewer.opened.open(address, wish.action, lambda: _single(place.notebook(wanted, here)))
 
 
@@ -224,7 +224,7 @@ async def _single(making: AbstractAsyncContextManager[Page]) -> AsyncIterator[li
 
 
 def _jobs(request: web.Request) -> list[Address]:
-    """The job of the address; none: the form names them."""
+    """The job of the address; none: the fields of the form name the jobs."""
     return [address_of(request)] if "name" in request.match_info else []
 
 

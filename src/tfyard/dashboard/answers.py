@@ -49,7 +49,7 @@ def address_of(request: web.Request) -> Address:
 
 
 async def fields_of(request: web.Request) -> MultiDict[str]:
-    """What a form says; no form of ours has files."""
+    """The fields of a form; no form of the page has files."""
     try:
         sent = await request.post()
     except (LookupError, ValueError):  # an encoding that nobody knows, or bytes that are no text in it

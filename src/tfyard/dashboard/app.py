@@ -30,11 +30,11 @@ FIRST_READ = 2.0
 LONGEST_FORM = 1 << 18
 """Bytes of a form that are accepted."""
 OPEN = web.AppKey("open", frozenset[object])
-"""What answers everybody: stylesheet, script and icon, which tell nothing, and what lets somebody in."""
+"""Addresses that need no sign-in: stylesheet, script, icon, and those by which users sign in."""
 
 
 def make(sessions: Sessions, settings: PageSettings) -> web.Application:
-    middlewares: tuple[Middleware, ...] = (security.guard(settings), _told, _entered)
+    middlewares: tuple[Middleware, ...] = (security.guard(settings), _answered, _entered)
     app = web.Application(middlewares=middlewares, client_max_size=LONGEST_FORM)
     app[SESSIONS], app[SETTINGS] = sessions, settings
     entrances = sessions.routes(settings.base)
@@ -96,8 +96,8 @@ async def _entered(request: web.Request, handler: Handler) -> web.StreamResponse
 
 
 @web.middleware
-async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Errors are pages; that nobody reads an answer any more is none."""
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The answer of the handler; an error becomes a page. A client that has disconnected is no error."""
     try:
         return await handler(request)
     except ConnectionError:

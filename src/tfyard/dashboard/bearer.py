@@ -26,7 +26,7 @@ from tfyard.sdk.jobs_on_cluster import JobsOnCluster
 from tfyard.sdk.place import Place
 
 ALL = "*"
-"""Stands for all namespaces, for those who may list the jobs of all."""
+"""The choice of all namespaces, for users who may list the jobs of all."""
 MOST_NAMESPACES, LONGEST_TOKEN = 10, 16_384
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):[^:]+")
@@ -55,7 +55,7 @@ def is_token(text: str) -> bool:
 
 
 def ask(cluster: ClusterEntry, token: str) -> Bearer | None:
-    """Ask the server whose token it is; None: it does not accept it. It blocks."""
+    """Ask the server whose token this is; None: the server does not accept the token. The call blocks."""
     with SyncClient(Access(cluster, User(token=token))) as client:
         try:
             user = str(client.send(WHO_AM_I)["status"]["userInfo"]["username"])
@@ -67,7 +67,8 @@ def ask(cluster: ClusterEntry, token: str) -> Bearer | None:
 
 
 def lasts(token: str) -> float:
-    """Seconds until a JSON web token says that it ends. Nobody needs to believe it: it only shortens."""
+    """Seconds until the expiry that a JSON web token claims. It is not verified, because it can only shorten
+    the session."""
     try:
         body = token.split(".")[1]
         end = msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims).exp

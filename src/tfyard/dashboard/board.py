@@ -32,7 +32,7 @@ LOOKED_AT = 20.0
 """Seconds for which a job counts as looked at after a tab has shown it."""
 TRY_AGAIN, PERMISSIONS_EVERY = 5.0, 60.0
 WATCH = "watch of"
-"""Begins the names of threads."""
+"""Beginning of the names of threads that watch."""
 MOST_GONE, MOST_DETAILS = 500, 1000
 
 
@@ -48,7 +48,7 @@ class Freshness(Struct, frozen=True, kw_only=True):
 
 
 class GoneJob(Struct, frozen=True):
-    """A job that was deleted while somebody looked."""
+    """A job that was deleted while a page showed it."""
 
     row: Listed
     at: datetime
@@ -60,7 +60,7 @@ class Interest(Struct):
 
 
 class NobodyLooks(TfyardError):
-    """Ends a watch from inside."""
+    """Raised in the thread of a watch to end it: the page is closed."""
 
 
 class JobsBoard:
@@ -124,7 +124,7 @@ class JobsBoard:
         def contact(problem: str) -> None:
             if self._is_closed.is_set():
                 raise NobodyLooks("the page is closed")
-            self._tell(self._note, turn, problem)
+            self._call_in_loop(self._note, turn, problem)
 
         while not self._is_closed.is_set():
             try:
@@ -132,13 +132,13 @@ class JobsBoard:
                 for rows in source.jobs.watch(contact):
                     if self._is_closed.is_set():
                         return
-                    self._tell(self._take, turn, rows, is_first)
+                    self._call_in_loop(self._take, turn, rows, is_first)
                     is_first = False
             except (TfyardError, OSError) as problem:
-                self._tell(self._note, turn, str(problem))
+                self._call_in_loop(self._note, turn, str(problem))
             self._is_closed.wait(TRY_AGAIN)
 
-    def _tell(self, function: object, *words: object) -> None:
+    def _call_in_loop(self, function: object, *words: object) -> None:
         if not self._is_closed.is_set() and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *words)  # type: ignore[arg-type]
 
@@ -196,7 +196,7 @@ class JobsBoard:
     # --- details
 
     def look_at(self, shown: Iterable[Address], *, whole: bool = False) -> None:
-        """A tab shows these jobs now."""
+        """Note that a tab shows these jobs now; their details are read for some time."""
         until = time.monotonic() + LOOKED_AT
         for address in shown:
             known = self._interests.get(address)
@@ -217,7 +217,7 @@ class JobsBoard:
             return
 
     def read_again(self, address: Address) -> None:
-        """After an action: the next look at it does not wait."""
+        """Read the details of this job again at the next look, because an action has changed it."""
         if known := self.details.get(address):
             self.details[address] = replace(known, at=datetime.fromtimestamp(0, UTC))
 

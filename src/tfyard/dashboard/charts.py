@@ -56,10 +56,10 @@ class Chart(Struct, frozen=True):
 
 class ChartLine(Struct, frozen=True):
     label: str
-    """Empty: the only curve of its picture, which needs none."""
+    """Label of the curve; empty: it is the only one of its picture."""
     points: list[tuple[float, float]]
     kind: str
-    """Its class: the colour, and whether it is the baseline."""
+    """CSS class of the curve: its colour, and whether it is the baseline."""
 
     @property
     def last(self) -> str:
@@ -77,7 +77,7 @@ def charts(progress: Progress | None) -> list[Chart]:
 
 
 def of_curve(curve: Curve) -> Chart | None:
-    """None: it has fewer than two points."""
+    """The curve as a picture; None: it has fewer than two points."""
     points = finite(curve.points)
     return (
         _chart(curve.name, [ChartLine("", thinned(points), colour(0))], curve.unit)
@@ -119,7 +119,7 @@ def thinned(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]
 
 
 def _chart(metric: str, lines: Sequence[ChartLine], unit: str) -> Chart:
-    """All curves have the same scale."""
+    """Several curves in one picture, with the same scale for all."""
     everything = [point for line in lines for point in line.points]
     lows = [min(each) for each in zip(*everything, strict=True)]
     highs = [max(each) for each in zip(*everything, strict=True)]

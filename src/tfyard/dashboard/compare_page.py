@@ -21,7 +21,7 @@ from tfyard.sdk import comparing
 from tfyard.sdk.place import Place
 
 MOST = 20
-"""Jobs at once: each is read from its first to its last line."""
+"""Most jobs of one comparison: each log is read from its first to its last line."""
 
 
 class ComparedSide(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ async def _compared(viewer: Viewer, request: web.Request) -> Comparison:
 
 
 def _places(viewer: Viewer, chosen: Sequence[Address]) -> list[Place]:
-    """All jobs that cannot be found are told at once."""
+    """The places of the jobs; one error names all that cannot be found."""
     places, problems = list[Place](), list[str]()
     for address in chosen:
         try:
@@ -117,6 +117,7 @@ def _query(jobs: Sequence[Address]) -> str:
 
 
 def _line(viewer: Viewer, jobs: Sequence[Address]) -> str:
-    """The command, where one can name all jobs: it takes one namespace."""
+    """The command line of the same comparison; empty: the jobs are of several namespaces, and a command takes
+    one."""
     namespaces = {job.namespace for job in jobs} - {""}
     return commands.line("compare", jobs, (), viewer.identity.options) if len(namespaces) < 2 else ""

@@ -21,7 +21,7 @@ from tfyard.overview.why import Answer, explain
 from tfyard.sdk.place import Listed, Place, SpecText
 
 T = TypeVar("T")
-Asked = Callable[[Callable[[], Any], Any], Any]
+Ask = Callable[[Callable[[], Any], Any], Any]
 """Asks a question; the second argument is the answer if it cannot be answered, which is noted."""
 RECORDED = timedelta(minutes=1)
 """Time after which a job without a record is taken to have none."""
@@ -33,7 +33,7 @@ OVER = ("Succeeded", "Failed", *CUT_OFF)
 class Details(Struct, frozen=True, kw_only=True):
     at: datetime
     took: float
-    """Seconds that reading has taken."""
+    """Seconds that reading the details has taken."""
     row: Listed
     """The row of the job when they were read."""
     view: JobView | None = None
@@ -49,7 +49,7 @@ class Details(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """What could not be read, and why."""
     is_whole: bool = False
-    """Whether it is enough for the job's own page."""
+    """Whether the details are complete, as the job's own page needs them."""
 
 
 def is_over(job: JobSummary) -> bool:
@@ -63,19 +63,19 @@ def read(place: Place, row: Listed, known: Details | None, *, whole: bool) -> De
     if row.sweep is not None:  # the row has all of it
         return Details(at=now, took=0.0, row=row, is_whole=True)
 
-    def asked(question: Callable[[], T], default: T) -> T:
+    def ask(question: Callable[[], T], default: T) -> T:
         try:
             return question()
         except (TfyardError, OSError) as problem:  # OSError: the folder of a run was removed meanwhile
             problems.append(str(problem))
             return default
 
-    view = asked(place.view, None)
-    points = asked(lambda: place.points(()), list[Point]())
+    view = ask(place.view, None)
+    points = ask(lambda: place.points(()), list[Point]())
     found = view.job if view else None
-    evidence = asked(place.evidence, None) if whole or state(job) not in FINE else None
-    meter = asked(place.meter, None) if whole and not is_over(job) else None
-    uses = asked(meter.tasks, list[TaskUse]()) if meter else []
+    evidence = ask(place.evidence, None) if whole or state(job) not in FINE else None
+    meter = ask(place.meter, None) if whole and not is_over(job) else None
+    uses = ask(meter.tasks, list[TaskUse]()) if meter else []
     if meter and meter.problem:
         problems.append(meter.problem)
     return Details(
@@ -86,9 +86,9 @@ def read(place: Place, row: Listed, known: Details | None, *, whole: bool) -> De
         answer=explain(evidence, now) if evidence else None,
         progress=metrics.progress(points, total_steps(found) if found else None),
         uses=tuple(uses),
-        specs=_specs(place, view, known, asked) if whole else (),
+        specs=_specs(place, view, known, ask) if whole else (),
         queue=queue_place.of_job(evidence) if evidence else None,
-        owner=_owner(place, job, known, asked),
+        owner=_owner(place, job, known, ask),
         gpu_hours=attempts.gpu_hours(found, view.attempts, now) if found and view else None,
         cpu_hours=attempts.cpu_hours(found, view.attempts, now) if found and view else None,
         problems=tuple(dict.fromkeys(problems)),
@@ -96,17 +96,17 @@ def read(place: Place, row: Listed, known: Details | None, *, whole: bool) -> De
     )
 
 
-def _specs(place: Place, view: JobView | None, known: Details | None, asked: Asked) -> tuple[SpecText, ...]:
-    """Read again only if the job has changed."""
+def _specs(place: Place, view: JobView | None, known: Details | None, ask: Ask) -> tuple[SpecText, ...]:
+    """The forms of the job, which are read again only if it has changed."""
     if known and known.specs and known.view and view and view.job and known.view.job == view.job:
         return known.specs
-    texts: list[SpecText] = asked(place.specs, [])
+    texts: list[SpecText] = ask(place.specs, [])
     return job_specs.with_rendered(texts, view.job if view else None, place.rendered_as)
 
 
-def _owner(place: Place, job: JobSummary, known: Details | None, asked: Asked) -> str:
-    """The record of a job never changes, but comes a moment after the job."""
+def _owner(place: Place, job: JobSummary, known: Details | None, ask: Ask) -> str:
+    """The submitter. The record of a job never changes, but is written a moment after the job."""
     is_same = known is not None and known.row.job.created == job.created
     if known and is_same and (known.owner or known.at - job.created > RECORDED):
         return known.owner
-    return str(asked(place.submitter, ""))
+    return str(ask(place.submitter, ""))

@@ -18,7 +18,7 @@ from tfyard.sdk.place import Place
 from tfyard.sdk.threads import Background
 
 KEPT, FIRST = 4000, 400
-"""Lines that are kept, and those of each task's past that are read first."""
+"""Number of lines that are kept, and of past lines of each task that are read first."""
 MOST_CHARACTERS = 2_000_000
 """Characters of the lines that are kept."""
 TOGETHER = 0.25
@@ -37,12 +37,12 @@ class LogLine(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Its address: the same whenever and by whomever the log is read."""
+        """Address of the line, which is the same at each reading of the log."""
         return f"{self.start.name}@{self.stamp}-{zlib.crc32(self.text.encode()):08x}"
 
 
 class Batch(Struct, frozen=True):
-    """Lines for one tab."""
+    """Lines that are sent to one tab."""
 
     lines: list[LogLine]
     next: int
@@ -52,7 +52,7 @@ class Batch(Struct, frozen=True):
 
 
 class RingView(Struct):
-    """What all tabs are told at one moment, and what was drawn of it."""
+    """The lines that all tabs get at one moment, and their HTML."""
 
     lines: list[LogLine]
     written: int
@@ -85,7 +85,7 @@ class Feed:
         self.id = secrets.token_hex(4)
         """Numbers of lines are those of this feed: a later one of the same job counts anew."""
         self.tabs = 0
-        """Tabs that show it."""
+        """Number of tabs that show the log."""
         self._wanted = LogSelection(tasks=tuple(tasks), tail=FIRST, times=True)
         self._ring, self._size = deque[LogLine](), 0
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class Feed:
         self.end = ""
         """How the log has ended, or why it cannot be read; empty: it goes on."""
         self.ended = 0.0
-        """When, by the monotonic clock."""
+        """Time at which the log has ended, by the monotonic clock."""
         self._background = Background(self._follow)
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class Feed:
         return self._told
 
     def drawn(self, batch: Hashable, draw: Callable[[], str]) -> str:
-        """What was drawn of this batch, for another tab or now."""
+        """The HTML of a batch: as it was drawn for another tab, or drawn now."""
         known = self._now().drawn
         if batch not in known:
             known[batch] = draw()
@@ -146,7 +146,7 @@ class Feed:
         return f"{self.id}.{number}"
 
     def number(self, position: str) -> int | None:
-        """The number of a position of this feed; None: it is of another."""
+        """The number of the line at a position; None: the position is of another feed."""
         id, _, number = position.partition(".")
         return int(number) if id == self.id and number.isdecimal() else None
 
@@ -157,7 +157,7 @@ class Feed:
         return Batch(fitting[-most:], told.written)
 
     def after(self, number: int, fits: Callable[[LogLine], bool], most: int) -> Batch:
-        """The lines from this number on; of too many, the newest."""
+        """The lines from this number on; if they are too many, the newest."""
         told = self._now()
         new = min(len(told.lines), max(0, told.written - number))
         fitting = [line for line in told.lines[len(told.lines) - new :] if fits(line)]

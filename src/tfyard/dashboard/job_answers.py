@@ -54,12 +54,12 @@ async def known(request: web.Request) -> KnownJob:
     details = viewer.board.details.get(address)
     row = job_page.row_of(viewer, address)
     if row is None:
-        place = await aio.in_thread(_found, viewer, address)
+        place = await aio.in_thread(_find, viewer, address)
         row = await aio.in_thread(place.row)
     return KnownJob(viewer, address, row, details)
 
 
-def _found(viewer: Viewer, address: Address) -> Place:
+def _find(viewer: Viewer, address: Address) -> Place:
     """The place of a job; its error says why there is none. An address is no command line that could be wrong."""
     try:
         return viewer.identity.find(address)

@@ -79,7 +79,7 @@ def _sentence(view: JobView, now: datetime) -> str:
 
 
 def _events(told: Sequence[ToldEvent], now: datetime) -> dict[str, Any]:
-    """The pointer shows the times of their ages."""
+    """The events as a table; the pointer shows the times of their ages."""
     known = drawing.table(job_view.EVENT_COLUMNS, job_view.event_rows(told, now))
     for row, each in zip(known["rows"], told, strict=True):
         row[0] = times.dated(row[0], each.event.at)

@@ -89,7 +89,7 @@ class JobsQuery(Struct, frozen=True):
 
 
 def read(query: Mapping[str, str]) -> JobsQuery:
-    """Words that it does not know mean what is usual: an address may be of another version."""
+    """Read the query of the address. Unknown words mean the default: the address may be of another version."""
     state, sort, page = query.get("state", ""), query.get("sort", ""), query.get("page", "")
     return JobsQuery(
         state=state if state in KINDS else "",
@@ -119,7 +119,7 @@ class Row(Struct, frozen=True, kw_only=True):
     cause: str = ""
     queue: str = ""
     position: str = ""
-    """In the queue, in words."""
+    """Position in the queue, in words."""
     owner: str = ""
     restarts: str = ""
     gpu: str = ""
@@ -216,7 +216,7 @@ def _hours(hours: float | None) -> str:
 class JobList(Struct, frozen=True, kw_only=True):
     rows: list[Row]
     total: int
-    """Jobs that fit, on all pages."""
+    """Number of jobs that match, on all pages."""
     counts: dict[str, int]
     """Filter -> number of jobs, whatever is searched for."""
     pages: int
@@ -302,7 +302,7 @@ def values(viewer: Viewer, query: JobsQuery) -> dict[str, Any]:
 
 
 def _without_values(rows: Sequence[Row]) -> list[str]:
-    """Columns in which nothing stands: few jobs ask for GPUs or name a queue."""
+    """Columns that are empty for all jobs: few jobs ask for GPUs or name a queue."""
     return [
         name
         for name in ("gpu", "cpu", "restarts", "loss", "queue", "owner")
@@ -311,7 +311,7 @@ def _without_values(rows: Sequence[Row]) -> list[str]:
 
 
 def shown(known: Mapping[str, Any]) -> Sequence[Address]:
-    """The jobs of these values."""
+    """The page with these values as HTML."""
     return [row.address for row in known["jobs"].rows]
 
 

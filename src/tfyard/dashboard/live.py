@@ -29,7 +29,7 @@ class LogUpdate(Struct, frozen=True, omit_defaults=True):
     next: str
     """What the tab asks for `after`: the feed and the number of its next line."""
     is_anew: bool = False
-    """Whether these are the newest lines of a log that is read anew, instead of those that the tab has."""
+    """Whether the tab must replace the lines that it has: the log is read from the beginning."""
     skipped: int = 0
     end: str = ""
 
@@ -57,7 +57,7 @@ class LogView(Struct):
     """Whether the tab has no lines of this feed yet."""
 
     def update(self) -> LogUpdate | None:
-        """None: there is nothing new."""
+        """What the tab needs to be current; None: there is nothing new."""
         end, batch, is_anew = self.feed.end, self._batch(), self.is_anew
         if not end and batch.next == self.next:
             return None
@@ -73,14 +73,14 @@ class LogView(Struct):
 
 
 class Subject(Struct):
-    """What a tab shows."""
+    """The page that a tab shows."""
 
     key: Hashable
-    """The same for all tabs that show the same."""
+    """Key that is equal for all tabs that show the same page."""
     parts: Callable[[], Awaitable[list[PagePart]]]
     log: LogView | None = None
     renew: Callable[[], Awaitable[None]] | None = None
-    """Looks whether the log has to be read anew."""
+    """Reads the log from the beginning, if it has to be."""
 
 
 async def _drawn(viewer: Viewer, subject: Subject) -> DrawnPage:
@@ -135,7 +135,7 @@ async def _stream(response: web.StreamResponse, viewer: Viewer, subject: Subject
 
 
 def _updates(parts: Sequence[PagePart], known: dict[str, str]) -> list[PartUpdate]:
-    """The parts that are not as they were sent."""
+    """The parts that have changed since they were sent to the tab."""
     found = []
     for part in parts:
         if known.get(part.id) != (version := part.version):

@@ -34,7 +34,7 @@ def read(query: Mapping[str, str]) -> LogChoice:
 
 
 def filter_of(choice: LogChoice, tasks: Sequence[str]) -> Callable[[LogLine], bool]:
-    """Whether a line is shown. Raises Usage if a word means no task."""
+    """The predicate that says whether a line is shown. Raises Usage if a word means no task."""
     names = set(chosen(choice.tasks.replace(",", " ").split(), tasks)) if choice.tasks else None
     text = choice.search.casefold()
 

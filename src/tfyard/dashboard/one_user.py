@@ -52,7 +52,7 @@ class OneUser:
         return answer
 
     async def refused(self, _viewer: Viewer) -> bool:
-        """Their kubeconfig may get new credentials at any time."""
+        """The user stays signed in: their kubeconfig may get new credentials at any time."""
         return False
 
     def routes(self, _base: str) -> list[web.RouteDef]:

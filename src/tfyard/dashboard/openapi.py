@@ -23,7 +23,7 @@ ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type
 
 
 class JobSaid(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job of the list, in the words of its row."""
+    """A job of the list, with the cells of its row as text."""
 
     name: str
     namespace: str = ""

@@ -18,10 +18,10 @@ class OpenedPage(Struct):
     what: str
     """tensorboard or notebook"""
     url: str = ""
-    """Empty until it answers."""
+    """Address of the page; empty until it answers."""
     password: str = ""
     problem: str = ""
-    """Why it could not be opened, or has ended."""
+    """Why the page could not be opened, or has ended."""
 
     @property
     def label(self) -> str:

@@ -37,7 +37,7 @@ class OfferedJobs(Struct, frozen=True, kw_only=True):
 
     cluster: ClusterEntry
     namespaces: tuple[str, ...] = ()
-    """For those who name none."""
+    """Namespaces that are shown to users who name none."""
     selector: str = ""
 
 
@@ -53,7 +53,7 @@ class Person:
         self.cookies: list[bytes] = []
 
     async def viewer(self, chosen: Sequence[str]) -> Viewer:
-        """Their view of these namespaces; none: of the usual ones."""
+        """The viewer of this person for these namespaces; none: for the default ones."""
         names = tuple(chosen) or self._jobs.namespaces or (self.bearer.own_namespace or "default",)
         self._used = time.monotonic()
         if names not in self._viewers:
@@ -66,7 +66,7 @@ class Person:
 
     @property
     def idle(self) -> float:
-        """Seconds since the last request has ended; 0: one goes on."""
+        """Seconds since the last request ended; 0: a request is in progress."""
         if any(each.requests for each in self._viewers.values()):
             self._used = time.monotonic()
             return 0.0
@@ -93,7 +93,8 @@ class Person:
 
 
 class People:
-    """Tokens and cookies are found by their hashes: how long that takes tells nothing about them."""
+    """The people who are signed in. Tokens and cookies are looked up by their hashes, so timing reveals nothing
+    about them."""
 
     def __init__(self, jobs: OfferedJobs, limits: SessionLimits) -> None:
         self.jobs, self._limits = jobs, limits
@@ -164,7 +165,7 @@ class People:
         return cookie
 
     async def sign_out(self, cookie: str) -> None:
-        """Everything that was read with the token goes with its last cookie."""
+        """Delete the cookie, and with the last one of a token everything that was read with it."""
         key = self._cookies.pop(_hash(cookie), b"")
         if person := self._known.get(key):
             person.cookies.remove(_hash(cookie))
@@ -198,7 +199,8 @@ class People:
             await self._forget(key)
 
     async def _is_still_accepted(self, person: Person) -> bool:
-        """Also if the server cannot be asked: what is shown then says since when."""
+        """Whether the server accepts the token. If it does not answer, the token stays: the page says how old
+        its data is."""
         person.checked = time.monotonic()
         try:
             async with self._slots:

@@ -26,7 +26,7 @@ HEADERS = {
 
 
 class PageSettings(Struct, frozen=True, kw_only=True):
-    """How the page is reached."""
+    """Settings about how the page is reached."""
 
     base: str = ""
     """The path below which everything is: `/` and a random word, or empty. It has no slash at its end."""
@@ -53,7 +53,7 @@ def guard(settings: PageSettings) -> Middleware:
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Before any answer is sent, also an error or a stream."""
+    """Add the headers to every answer, also to an error or a stream."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
@@ -72,7 +72,8 @@ def refusal(request: web.Request, settings: PageSettings) -> str:
 
 
 def _is_own(request: web.Request, host: str) -> bool:
-    """A page cannot set either header. Browsers send the first with https and to this machine only."""
+    """Whether the request comes from a page of this server. No page can set these headers; browsers send the
+    first one only by https and to this machine."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site == "same-origin"

@@ -84,7 +84,7 @@ LOG.addFilter(_is_about_us)
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket on loopback; there is no option for another address."""
+    """A listening socket on loopback; no option allows another address."""
     try:
         return _bound(port or USUAL_PORT)
     except OSError as problem:
@@ -95,7 +95,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _bound(port: int) -> socket.socket:
-    """It listens already: of two that are only bound, the system tells the second one too late."""
+    """A socket that listens already: of two that are only bound, the second one would fail too late."""
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

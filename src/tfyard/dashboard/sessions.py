@@ -14,12 +14,12 @@ class Sessions(Protocol):
         """The viewer who sends the request; None: a sign-in is needed first."""
 
     async def enter(self, request: web.Request) -> web.Response:
-        """Let somebody in by this request, or say how to be let in."""
+        """Sign the user in by this request, or answer how to sign in."""
 
     async def refused(self, viewer: Viewer) -> bool:
         """The cluster does not accept the credentials of this viewer; the result: they have to enter again."""
 
     def routes(self, base: str) -> list[web.RouteDef]:
-        """Addresses for those who are not in."""
+        """Addresses for users who are not signed in."""
 
     async def close(self) -> None: ...

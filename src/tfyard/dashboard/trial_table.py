@@ -23,13 +23,13 @@ class TrialLine(Struct, frozen=True, kw_only=True):
 
 class TrialTable(Struct, frozen=True):
     columns: tuple[str, ...]
-    """Without that of the trial's name."""
+    """Names of the columns, without that of the trial's name."""
     rows: tuple[TrialLine, ...]
     left_out: int
 
 
 def table(state: SweepState, namespace: str, now: datetime, most: int = 1000) -> TrialTable:
-    """The best first, in the words of `tfyard get --trials`; without columns that nothing is in."""
+    """The table of the trials, the best first, as of `tfyard get --trials`; empty columns are left out."""
     header, *rows = sweep_text.trial_rows(state, now)
     used = [at for at in range(1, len(header)) if any(row[at] for row in rows)]
     names = {name.upper(): name for name in (*state.spec.over, state.spec.objective.metric)}

@@ -33,7 +33,7 @@ until it is read again if the job runs."""
 
 
 class Busy(TfyardError):
-    """The page serves as many people and tabs as it can."""
+    """The page serves as many users and tabs as it can; a further one is refused."""
 
 
 class DrawnPage(Struct, frozen=True):
@@ -41,7 +41,7 @@ class DrawnPage(Struct, frozen=True):
 
     parts: list[PagePart]
     version: int
-    """Of the board."""
+    """Version of the board at that moment."""
     at: float
 
 
@@ -51,7 +51,7 @@ class Viewer:
         self.board = JobsBoard(identity)
         self.opened = Opened()
         self.requests = 0
-        """Requests that go on, such as streams."""
+        """Number of requests in progress, such as streams."""
         self.drawn: OrderedDict[Hashable, DrawnPage] = OrderedDict()
         """What tabs show -> its parts, as they were drawn a moment ago."""
         self._loop = asyncio.get_running_loop()
@@ -141,7 +141,7 @@ class Viewer:
         self._loop.call_later(FEED_KEPT, self._close_unused, address, feed)
 
     def forget_feed(self, address: Address) -> None:
-        """The tabs that show it read the log anew."""
+        """Stop following the log; tabs that show it read it again from the beginning."""
         if feed := self._feeds.pop(address, None):
             self._loop.run_in_executor(None, feed.close)
 

@@ -31,9 +31,9 @@ from tfyard.local.prepared import PreparedRun
 from tfyard.local.run import Execution
 from tfyard.model.run_events import Note, RunEvent
 from tfyard.sdk.messages import (
-    Asked,
     Began,
     Message,
+    Question,
     Rerun,
     Resume,
     ResumeSweep,
@@ -42,7 +42,7 @@ from tfyard.sdk.messages import (
     StartRun,
     StartSweep,
     SweepOrder,
-    Told,
+    UserMessage,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Asked)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Question)
     try:
         if isinstance(order.what, StartSweep | ResumeSweep):
             return _drive(order.what, order.program)
@@ -68,11 +68,11 @@ def main() -> int:
         plain = tuple(
             replace(problem, value=UNSET) for problem in error.problems
         )  # values may not be serializable
-        _tell(RunRefused(str(error), problems=plain, name=error.name))
+        _send(RunRefused(str(error), problems=plain, name=error.name))
     except TfyardError as error:
-        _tell(RunRefused(str(error), is_usage=isinstance(error, Usage)))
+        _send(RunRefused(str(error), is_usage=isinstance(error, Usage)))
     except OSError as error:
-        _tell(RunRefused(f"{error.filename or 'the run directory'}: {error.strerror}"))
+        _send(RunRefused(f"{error.filename or 'the run directory'}: {error.strerror}"))
     return 1
 
 
@@ -88,12 +88,12 @@ def _prepared(order: RunOrder) -> PreparedRun:
 
 def _tell_about(prepared: PreparedRun) -> None:
     for problem in prepared.warnings:
-        _tell(Told("warning", str(Invalid([problem], (), prepared.file.name))))
+        _send(UserMessage("warning", str(Invalid([problem], (), prepared.file.name))))
     for text in prepared.changes:
-        _tell(Told("info", f"changed: {text}"))
+        _send(UserMessage("info", f"changed: {text}"))
 
 
-def _tell(message: Message) -> None:
+def _send(message: Message) -> None:
     with suppress(OSError):  # the program has ended
         os.write(1, msgspec.json.encode(message) + b"\n")
 
@@ -123,10 +123,10 @@ class _ChildRun:
 
     def _show(self, event: RunEvent) -> None:
         if isinstance(event, Note):
-            _tell(Told(event.level, event.text))
+            _send(UserMessage(event.level, event.text))
         elif not self._has_begun:  # after its first notes, the run has a record and accepts orders
             self._has_begun = True
-            _tell(Began(str(self._run.directory.path.resolve())))
+            _send(Began(str(self._run.directory.path.resolve())))
 
 
 # --- a sweep
@@ -137,7 +137,7 @@ def _drive(order: SweepOrder, program: int) -> int:
     logging.getLogger("tfyard").addHandler(logging.NullHandler())  # what trials say is in their own records
     driven = _driven(order)
     for note in driven.notes:
-        _tell(Told("info", note))
+        _send(UserMessage("info", note))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, _interrupt)
@@ -148,7 +148,7 @@ def _drive(order: SweepOrder, program: int) -> int:
         """Reports the start of the sweep at its first change: from here on, its folder says that it is driven."""
         if not has_begun.is_set():
             has_begun.set()
-            _tell(Began(driven.where))
+            _send(Began(driven.where))
 
     try:
         state = driven.run(watch)

@@ -33,7 +33,7 @@ from tfyard.remote.submitting.code_lookup import CodeLocation, ListedFile
 from tfyard.sdk import pages
 from tfyard.sdk.forwarding import Forwarding, Port, listening
 from tfyard.sdk.merging import merged
-from tfyard.sdk.pages import Here, Page, Ports
+from tfyard.sdk.pages import LocalSide, Page, Ports
 from tfyard.sdk.place import CommandEnded, CommandOutput, Copy, HelperOptions, NotebookOptions, TaskCommand
 
 CHUNK = 1 << 16
@@ -103,7 +103,7 @@ class ClusterStreams:
 
     @asynccontextmanager
     async def boards(
-        self, others: Sequence[StoredTFJob], log_dir: str, helper: HelperOptions, here: Here
+        self, others: Sequence[StoredTFJob], log_dir: str, helper: HelperOptions, here: LocalSide
     ) -> AsyncIterator[list[Page]]:
         """TensorBoard of each job that has one, and one in a helper pod for all others of a namespace."""
         async with Client(self._access) as client, AsyncExitStack() as stack:
@@ -123,7 +123,7 @@ class ClusterStreams:
             yield made
 
     @asynccontextmanager
-    async def notebook(self, wanted: NotebookOptions, here: Here) -> AsyncIterator[Page]:
+    async def notebook(self, wanted: NotebookOptions, here: LocalSide) -> AsyncIterator[Page]:
         """The page of the Jupyter server that was rendered for the job, else of one in a helper pod."""
         title = f"Jupyter for {self._job.name}"
         async with Client(self._access) as client:
@@ -179,7 +179,7 @@ async def _over(client: Client, job: StoredTFJob, pods: PodFollow, made: Forward
 
 
 @asynccontextmanager
-async def beside(client: Client, choice: PodChoice, title: str, here: Here) -> AsyncIterator[Page]:
+async def beside(client: Client, choice: PodChoice, title: str, here: LocalSide) -> AsyncIterator[Page]:
     """A page that is served by pods, which may be replaced."""
     pods = PodFollow(client, choice, here.say)
     watching = asyncio.ensure_future(_watched(pods))
@@ -188,7 +188,7 @@ async def beside(client: Client, choice: PodChoice, title: str, here: Here) -> A
 
 
 @asynccontextmanager
-async def in_helper(client: Client, helper: HelperPod, title: str, here: Here) -> AsyncIterator[Page]:
+async def in_helper(client: Client, helper: HelperPod, title: str, here: LocalSide) -> AsyncIterator[Page]:
     """A page that is served by a helper pod, which is deleted with it."""
     async with helper_pod.running(client, helper, here.say) as name:
         labels = {helper_pod.LABEL: helper.purpose}

@@ -78,7 +78,7 @@ def find(name: str, search: Search) -> Place:
 
 
 def _sweep_called(kind: str, name: str, search: Search, *, is_required: bool = True) -> Place | None:
-    """The sweep of this name on this machine."""
+    """The sweep of this name on this machine; None: there is none."""
     if kind not in ("", "sweep", "run") or not has_sweeps():
         return None
     # 70 ms, which folders without sweeps do not need.

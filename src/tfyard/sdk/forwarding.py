@@ -124,21 +124,21 @@ class Forwarding:
     async def _serve(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with AsyncExitStack() as stack:
-                stream = await self._reach.connect(stack, port, self._tell)
+                stream = await self._reach.connect(stack, port, self._report)
                 await join(stream, reader, writer)
-            self._tell("")
+            self._report("")
             writer.close()
             return
         except PortRefused as problem:
-            self._tell(f"{self._reach.name}: nothing listens on port {port}: {problem}")
+            self._report(f"{self._reach.name}: nothing listens on port {port}: {problem}")
         except (Forbidden, Unauthorized) as problem:
             if not self.refusal.done():
                 self.refusal.set_result(problem)
         except (KubeError, NotRunning, OSError) as problem:
-            self._tell(f"{self._reach.name} cannot be reached: {problem}")
+            self._report(f"{self._reach.name} cannot be reached: {problem}")
         writer.transport.abort()
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         """Reports a problem once: a browser tries a dozen times."""
         if text != self.trouble:
             self._say(text or f"{self._reach.name} is reached again")

@@ -40,7 +40,7 @@ RunOrder = StartRun | Resume | Rerun
 SweepOrder = StartSweep | ResumeSweep
 
 
-class Asked(Struct, frozen=True):
+class Question(Struct, frozen=True):
     what: RunOrder | SweepOrder
     program: int
     """Process ID of the program."""
@@ -57,12 +57,12 @@ class RunRefused(Struct, frozen=True, tag=True):
     name: str = ""
 
 
-class Told(Struct, frozen=True, tag=True):
+class UserMessage(Struct, frozen=True, tag=True):
     """A message for the user."""
 
     level: str
     text: str
 
 
-Message = Began | RunRefused | Told
+Message = Began | RunRefused | UserMessage
 MESSAGES: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tfyard.remote.reading.usage import JobUsage
     from tfyard.sdk.cluster_streams import ClusterStreams
     from tfyard.sdk.forwarding import Port
-    from tfyard.sdk.pages import Here, Page, Ports
+    from tfyard.sdk.pages import LocalSide, Page, Ports
     from tfyard.sdk.place import (
         CommandOutput,
         Copy,
@@ -346,7 +346,7 @@ class OnCluster:
         return self._streams("tfyard port-forward").ports(only(words, self.tasks()), ports)
 
     def tensorboard(
-        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
+        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: LocalSide
     ) -> AbstractAsyncContextManager[list[Page]]:
         other_jobs = []
         for other in others:
@@ -357,5 +357,5 @@ class OnCluster:
             other_jobs.append(other._current())
         return self._streams("tfyard tensorboard").boards(other_jobs, log_dir, helper, here)
 
-    def notebook(self, wanted: NotebookOptions, here: Here) -> AbstractAsyncContextManager[Page]:
+    def notebook(self, wanted: NotebookOptions, here: LocalSide) -> AbstractAsyncContextManager[Page]:
         return self._streams("tfyard notebook").notebook(wanted, here)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tfyard.overview.metrics import Point
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.messages import Rerun, Resume, StartRun
-    from tfyard.sdk.pages import Here, Page, Ports
+    from tfyard.sdk.pages import LocalSide, Page, Ports
     from tfyard.sdk.place import (
         CommandOutput,
         Copy,
@@ -336,7 +336,7 @@ class OnMachine:
 
     @asynccontextmanager
     async def tensorboard(
-        self, others: Sequence[Place], log_dir: str, _: HelperOptions, here: Here
+        self, others: Sequence[Place], log_dir: str, _: HelperOptions, here: LocalSide
     ) -> AsyncIterator[list[Page]]:
         """One TensorBoard for all these runs."""
         import asyncio

@@ -17,7 +17,7 @@ LONGEST_START = 180.0
 LOOK_EVERY, LONGEST_ANSWER = 0.5, 30.0
 
 
-class Here(Struct, frozen=True):
+class LocalSide(Struct, frozen=True):
     port: Port
     """The local port, if none was asked for: the remote number, or a free port if that is taken."""
     say: Say
@@ -38,7 +38,7 @@ class Page(Struct):
 
 
 @asynccontextmanager
-async def page(title: str, reach: Reach, here: Here, over: "asyncio.Future[str]") -> AsyncIterator[Page]:
+async def page(title: str, reach: Reach, here: LocalSide, over: "asyncio.Future[str]") -> AsyncIterator[Page]:
     """Forward a local port to a page. Connection problems are reported only after it has answered once."""
     answers = asyncio.Event()
     made = Forwarding(reach, lambda text: here.say(text) if answers.is_set() else None)
@@ -74,7 +74,7 @@ class Ports(Struct, frozen=True):
 
 @asynccontextmanager
 async def boards(
-    places: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
+    places: Sequence[Place], log_dir: str, helper: HelperOptions, here: LocalSide
 ) -> AsyncIterator[list[Page]]:
     """Pages of TensorBoard for these jobs, and for the trials of sweeps; runs share one, and so do jobs of a
     namespace."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tfyard.overview.top import TaskUse
     from tfyard.overview.waiting import WaitResult
     from tfyard.sdk.forwarding import Port
-    from tfyard.sdk.pages import Here, Page, Ports
+    from tfyard.sdk.pages import LocalSide, Page, Ports
 
 
 # --- parameters
@@ -295,12 +295,12 @@ class Place(Protocol):
         """Forward local ports to a task. `words` name the task; none: the only one."""
 
     def tensorboard(
-        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here, /
+        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: LocalSide, /
     ) -> AbstractAsyncContextManager[list[Page]]:
         """TensorBoard for the summaries of this job and of `others`. Raises NotPossible if one of these is in
         another kind of place."""
 
-    def notebook(self, wanted: NotebookOptions, here: Here, /) -> AbstractAsyncContextManager[Page]: ...
+    def notebook(self, wanted: NotebookOptions, here: LocalSide, /) -> AbstractAsyncContextManager[Page]: ...
 
 
 # --- many jobs

@@ -257,7 +257,7 @@ def wait_steps(run: Run, timeout: str | float | timedelta | None, until: Goal) -
 
 
 def board(run: Run, log_dir: str) -> AbstractAsyncContextManager[str]:
-    here = pages.Here(Port(TENSORBOARD_PORT), LOG.info)
+    here = pages.LocalSide(Port(TENSORBOARD_PORT), LOG.info)
     return pages.answering(place_of(run).tensorboard((), log_dir, HelperOptions(), here))
 
 

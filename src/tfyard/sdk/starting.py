@@ -24,7 +24,7 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
 from tfyard.node.launch import PACKAGES
 from tfyard.sdk.merging import merged
-from tfyard.sdk.messages import MESSAGES, Asked, Began, RunOrder, RunRefused, SweepOrder, Told
+from tfyard.sdk.messages import MESSAGES, Began, Question, RunOrder, RunRefused, SweepOrder, UserMessage
 from tfyard.sdk.place import CommandEnded, CommandOutput
 
 LOG = logging.getLogger("tfyard")
@@ -50,7 +50,7 @@ def start(order: RunOrder | SweepOrder, text: str = "") -> RunDirectory:
         process = _spawn(errors)
         listener = threading.Thread(target=_listen, args=(process,), daemon=True)
         try:
-            request = msgspec.json.encode(Asked(order, os.getpid()))
+            request = msgspec.json.encode(Question(order, os.getpid()))
             answer = _answer(process, request + b"\n" + text.encode())
         except BaseException:
             process.terminate()
@@ -90,7 +90,7 @@ def _answer(process: subprocess.Popen[bytes], question: bytes) -> Began | RunRef
         stdin.write(question)
     for line in process.stdout:
         message = MESSAGES.decode(line)
-        if not isinstance(message, Told):
+        if not isinstance(message, UserMessage):
             return message
         _log(message)
     return None
@@ -108,13 +108,13 @@ def _listen(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout is not None
     with process.stdout as stdout:
         for message in map(MESSAGES.decode, stdout):
-            if isinstance(message, Told):
+            if isinstance(message, UserMessage):
                 _log(message)
     process.wait()
     _running.pop(process, None)
 
 
-def _log(message: Told) -> None:
+def _log(message: UserMessage) -> None:
     LOG.log(logging.WARNING if message.level == "warning" else logging.INFO, "%s", message.text)
 
 

@@ -20,7 +20,7 @@ from tfyard.sdk.job import Job
 from tfyard.sdk.place import Place
 from tfyard.sdk.run import Run, rerun_options
 from tfyard.sdk.sweep_place import SweepPlace
-from tfyard.sdk.why import Why, told
+from tfyard.sdk.why import Why, of_answer
 
 
 class SweepTrial(Run):
@@ -100,7 +100,7 @@ class Sweep(Run):
             trial = explain(self._place.evidence(), now)
         except NotPossible:  # no trial has a job
             trial = None
-        return told(sweep_why.explain(self.name, state, trial), now)
+        return of_answer(sweep_why.explain(self.name, state, trial), now)
 
     def resume(self) -> "Sweep":
         """Go on with a stopped sweep: finished trials stay, those that were cut run again."""

@@ -22,7 +22,8 @@ ROOM = 1000
 
 
 async def follow(place: "SweepPlace", wanted: LogSelection) -> AsyncIterator[LogEvent | WaitResult | None]:
-    """Trials that ended before are not followed; what starts and ends meanwhile is said."""
+    """Follow the logs of trials that run; trials that have ended before are left out. Messages say which trials
+    start and end."""
     items: asyncio.Queue[LogEvent | None] = asyncio.Queue(ROOM)
     followed, readers = set[tuple[int, int]](), set[asyncio.Task[None]]()
     state = place.sweep()
@@ -65,7 +66,7 @@ async def _read(
 
 
 async def _waiting(items: "asyncio.Queue[LogEvent | None]", seconds: float) -> AsyncIterator[LogEvent | None]:
-    """What is there, and what comes until the state is to be read again."""
+    """The events that are queued, and those that arrive within these seconds."""
     end = asyncio.get_running_loop().time() + seconds
     while (left := end - asyncio.get_running_loop().time()) > 0:
         while not items.empty():

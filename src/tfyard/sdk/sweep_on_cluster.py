@@ -1,4 +1,4 @@
-"""Sweeps on a cluster: asked like a job, whoever drives them."""
+"""Sweeps on a cluster as places: driven by a Job of the cluster or by a command."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class SweepOnCluster(SweepPlace):
             yield client, store.read_again(client, self._sweep)
 
     def sweep(self) -> SweepState:
-        """Several questions at a time are answered by one look."""
+        """The state; questions that follow each other quickly are answered by one request."""
         if time.monotonic() > self._read_at + self.look_every / 2:
             with self._asking() as (_, self._sweep):
                 self._read_at = time.monotonic()
-        return self._told(self._sweep)
+        return self._state_of(self._sweep)
 
-    def _told(self, sweep: SweepObject) -> SweepState:
+    def _state_of(self, sweep: SweepObject) -> SweepState:
         """The state, with what keeps the Job from driving it."""
         from tfyard.remote.sweeps import driver_state
 
@@ -152,7 +152,7 @@ class SweepOnCluster(SweepPlace):
         return replace(intent, foreground=lambda terminal: terminal.drive(self._continued))
 
     def _continued(self) -> DriveOnCluster:
-        """Driven by this process."""
+        """Take the sweep over, so that this process drives it."""
         from tfyard.remote.sweeps.driving import DriveOnCluster, taken_over
 
         with self._asking() as (_, sweep):

@@ -213,7 +213,7 @@ class RehearsedSweep(Struct, frozen=True, kw_only=True):
 
 
 def rehearsed(spec: SweepSpec, asked: RunOptions, now: datetime) -> RehearsedSweep:
-    """Everything is checked, and nothing is made."""
+    """Check everything that starting the sweep would check, without creating anything."""
     chosen = search(spec)
     spec, prepared = sweeps.checked(spec, asked, partial(_slots, spec, asked))
     values, places = chosen.values(1, ()), _slots(spec, asked, prepared.job)
@@ -262,7 +262,7 @@ class TrialsOnMachine:
         return {number: each for number, each in found.items() if each and each.attempt == attempts[number]}
 
     def _seen(self, number: int) -> TrialSeen | None:
-        """What the run says; its files are read again only if they have changed."""
+        """The observed state of a trial's run; its files are read again only if they have changed."""
         run = self._runs[number]
         record = run.load()
         if record is None or record.trial is None:
@@ -270,7 +270,7 @@ class TrialsOnMachine:
         now = (record.name, record.phase, record.ended, _size(run, STATUS), _size(run, "metrics.jsonl"))
         before, told = self._known.get(number, (None, None))
         if told is None or before != now:
-            told = _told(run, record, self._spec.objective)
+            told = _observe(run, record, self._spec.objective)
             self._known[number] = now, told
         return told
 
@@ -291,7 +291,7 @@ class TrialsOnMachine:
             intent.perform()
 
 
-def _told(run: RunDirectory, record: RunRecord, objective: Objective) -> TrialSeen:
+def _observe(run: RunDirectory, record: RunRecord, objective: Objective) -> TrialSeen:
     attempt, place = record.trial.attempt if record.trial else 1, OnMachine(run)
     told = seen(runs.summary(run, record), place.points(()), objective, attempt)
     if told.phase == "Failed":

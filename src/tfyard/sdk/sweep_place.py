@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
     from tfyard.overview.waiting import WaitResult
-    from tfyard.sdk.pages import Here, Page
+    from tfyard.sdk.pages import LocalSide, Page
     from tfyard.sdk.place import HelperOptions, Intent, Listed, Place, RerunOptions
 
 API_VERSION, KIND = "tfyard.dev/v1", "Sweep"
@@ -162,7 +162,7 @@ class SweepPlace(ABC):
             yield event
 
     def tensorboard(
-        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
+        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: LocalSide
     ) -> AbstractAsyncContextManager[list[Page]]:
         """One TensorBoard for all trials that have started."""
         places = [place for _, place in self.present(self.sweep().trials)]

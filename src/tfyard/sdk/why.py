@@ -38,10 +38,10 @@ class Why(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
 def why(evidence: Evidence) -> Why:
     now = datetime.now(UTC)
-    return told(explain(evidence, now), now)
+    return of_answer(explain(evidence, now), now)
 
 
-def told(answer: Answer, now: datetime) -> Why:
+def of_answer(answer: Answer, now: datetime) -> Why:
     first = next((cause for cause in answer.causes if not cause.is_past), None)
     return Why(
         code=answer.code,

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tfyard.model.run_events import RunEvent
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class ScreenOptions(Struct, frozen=True, kw_only=True):
     """What a screen shows."""
 
     tasks: tuple[str, ...]

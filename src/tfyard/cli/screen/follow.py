@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.cli.screen.base import Look, Screen
+from tfyard.cli.screen.base import Screen, ScreenOptions
 from tfyard.cli.screen.rows import columns, hanging, wrapped
 from tfyard.cli.screen.summary import summary
 from tfyard.errors import TfyardError
@@ -66,7 +66,7 @@ class RunFollower:
         self.lost: OSError | None = None
         """Why output could not be written; empty if it could, or if the reader closed the pipe on purpose."""
         self._progress = Progress(total_steps(prepared.job))
-        look = Look(
+        look = ScreenOptions(
             tasks=tuple(task.name for task in prepared.job.tasks()),
             asks=bool(prepared.reader) and standard_input.is_typed(),
             quiet=quiet,
@@ -170,7 +170,7 @@ def _why(directory: RunDirectory, record: RunRecord) -> list[str]:
     return why(directory, record)
 
 
-def _choose(output: str, look: Look, progress: Progress) -> Screen:
+def _choose(output: str, look: ScreenOptions, progress: Progress) -> Screen:
     if output == "json":
         return JsonScreen(quiet=look.quiet)
     is_dumb = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -199,7 +199,7 @@ class PlainScreen(Screen):
     """Lines without colour, for pipes, CI logs and NO_COLOR: `worker-0 │ …`. On a terminal, long lines are wrapped
     below their task, and notices of the runtime are folded; a pipe gets everything."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: ScreenOptions) -> None:
         self._width, self._quiet = look.width, look.quiet
         is_terminal = columns() is not None
         self._fold = Fold(active=is_terminal and not look.verbose)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfyard.cli.screen import colours
-from tfyard.cli.screen.base import Look, Screen
+from tfyard.cli.screen.base import Screen, ScreenOptions
 from tfyard.cli.screen.rows import hanging
 from tfyard.logs.runtime_notices import Fold
 from tfyard.model.run_events import (
@@ -69,7 +69,7 @@ class _ScreenLine(Struct, frozen=True):
 class LiveScreen(Screen):
     may_skip = True
 
-    def __init__(self, look: Look, progress: Progress) -> None:
+    def __init__(self, look: ScreenOptions, progress: Progress) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
         self._width, self._asks = look.width, look.asks
         self._colours = colours.of_tasks(look.tasks)
