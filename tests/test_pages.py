@@ -28,6 +28,8 @@ from tfyard.cli.main import tfyard
 from tools import python_reference
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+ALSO = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("[ce]*/*/README.md"))]
+"""Pages outside of the site."""
 PROGRAMS = {"console", "python", "sh", "bash"}
 MARK = re.compile(r"<!-- (run by|not run:) (.+?) -->")
 BLOCK = re.compile(
@@ -63,7 +65,17 @@ def lines(page: Path) -> list[str]:
     return [part for part in parts if re.match(r"tfyard \w", part)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=name)
+def test_commands_stand_in_blocks_that_say_so(page: Path) -> None:
+    """Else nobody would look whether they are run."""
+    text = page.read_text(encoding="utf-8")
+    assert [block.text for block in blocks(page) if not block.kind] == [], "say console, or text"
+    beside = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.DOTALL | re.MULTILINE)
+    programs = "tfyard|kubectl|helm|make|pip|python|sh"
+    assert re.findall(rf"^    (?:\$ )?(?:{programs}) .*", beside, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=name)
 def test_each_block_of_commands_is_run_by_a_test_or_says_why_not(page: Path) -> None:
     for block in blocks(page):
         if block.kind not in PROGRAMS:
@@ -106,7 +118,7 @@ def test_the_menu_of_the_site_has_every_page() -> None:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=name)
 def test_tfyard_understands_every_command_line(page: Path) -> None:
     for line in lines(page):
         _, *args = shlex.split(line.replace("$PWD", "/here"))

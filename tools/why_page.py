@@ -1,16 +1,18 @@
-"""The tables in docs/why.md of the situations that tests make, and what `tfyard why` says of each.
+"""The tables in docs/why.md: each kind of cause; and the situations that tests make, with what `tfyard why` says.
 
     python -m tools.why_page      write them
 
-They are the corpus of tests/remote/reading/corpus.py: what a row says, a test has read."""
+Situations are the corpus of tests/remote/reading/corpus.py: what a row says, a test has read."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from tests.remote.reading.corpus import DEV, LOCAL, NODE, SCRIPTED, SERVER, Row, only_in_our_words, rows
+from tfyard.overview.cause_kinds import KINDS
 
 PAGE = Path(__file__).parents[1] / "docs" / "why.md"
+CAUSES = re.compile(r"(<!-- causes -->\n).*?(<!-- end -->)", re.DOTALL)
 PLACE = re.compile(r"(<!-- situations -->\n).*?(<!-- end -->)", re.DOTALL)
 PARTS = {
     (SERVER,): "Said by the API server, the scheduler and controllers",
@@ -40,7 +42,13 @@ def tables() -> str:
     return "".join(parts) + "\n"
 
 
+def causes() -> str:
+    lines = (f'| <a id="{kind}"></a>`{kind}` | {cell(text)} |\n' for kind, text in KINDS.items())
+    return f"| kind | what it means, and what to do |\n|---|---|\n{''.join(lines)}"
+
+
 def written(page: str) -> str:
+    page = CAUSES.sub(lambda match: f"{match[1]}{causes()}{match[2]}", page)
     return PLACE.sub(lambda match: f"{match[1]}{tables()}{match[2]}", page)
 
 

@@ -96,3 +96,11 @@ def test_a_field_that_is_not_there_gets_the_likely_one(path: str, message: str) 
 def test_a_typo_on_the_command_line_exits_with_2() -> None:
     done = tfyard("explain", "wroker")
     assert (done.code, done.err) == (2, "tfyard: wroker: field 'wroker' not found; did you mean worker?\n")
+
+
+def test_a_cause_that_why_names_is_explained_where_there_are_no_pages() -> None:
+    text = tfyard("explain", "why.no-room").out
+    assert "No node offers what the task asks for" in text
+    assert "  no-room <cause>" in tfyard("explain", "why").out
+    done = tfyard("explain", "why.no-rom")
+    assert (done.code, done.err) == (2, "tfyard: there is no cause no-rom; did you mean no-room?\n")

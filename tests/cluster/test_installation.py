@@ -28,6 +28,7 @@ from tfyard.remote.installing import one_task_job
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 INSTALL = next(line for line in lines("helm") if line.startswith("helm install tf-job "))
 UNINSTALL = next(line for line in lines("helm") if line.startswith("helm uninstall tf-job "))
+"""As charts/tfyard/README.md says."""
 """As the pages say; the second returns when the operator's pods have ended."""
 ASK_READYZ = """
 import http.client

@@ -68,5 +68,5 @@ def test_the_tutorial_can_be_typed_from_its_first_line_to_its_last(tmp_path: Pat
     assert f"`{(folder / 'result' / 'line.txt').read_text().strip()}`" in page.read_text(encoding="utf-8")
     assert "job.yaml: train is valid" in said
     assert "worker-0 asks for 900Ti memory" in said
-    assert "more: docs/why.md#no-room" in said
+    assert "more: tfyard explain why.no-room" in said
     assert not box.folder.path.exists()

@@ -185,7 +185,7 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
     told = yard.tfyard("why", "--local", "t")
     assert (told.returncode, told.stdout) == (
         1,
-        "it was interrupted by Ctrl-C or a signal before it ended\nmore: docs/why.md#interrupted\n",
+        "it was interrupted by Ctrl-C or a signal before it ended\nmore: tfyard explain why.interrupted\n",
     )
 
 

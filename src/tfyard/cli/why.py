@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from tfyard.cli import cluster, interrupts, output, several
 from tfyard.errors import NotPossible
 from tfyard.overview import sweep_why
+from tfyard.overview.cause_kinds import KINDS
 from tfyard.overview.why import Answer, explain
 from tfyard.overview.why_text import lines
 from tfyard.overview.wording import harmless
@@ -19,7 +20,6 @@ from tfyard.sdk.place import Place
 if TYPE_CHECKING:
     from tfyard.sdk.stacks import ProgramStacks
 
-PAGE = "docs/why.md"
 HOW = (
     "`pip install py-spy` where the program runs (on a cluster: in its image), or in the program"
     " `import faulthandler, signal; faulthandler.register(signal.SIGUSR1)`"
@@ -36,8 +36,8 @@ def command(names: tuple[str, ...], with_stacks: bool, **options: Any) -> None:
     """Say why jobs wait or have failed: the cause in one sentence, the fix, and the evidence with its age.
 
     JOB is a TFJob of the cluster, a run on this machine, or a sweep. Causes are not guessed: if the cause is
-    unknown, the answer says so and lists what was checked. The last line names the place of docs/why.md about
-    such causes.
+    unknown, the answer says so and lists what was checked. The last line names the command
+    that explains such causes.
 
     --stacks asks py-spy in each running task for the stacks of its Python programs, if it is installed there.
     Else a program that catches SIGUSR1 is sent it, and its answer is read from its log: a program that uses this
@@ -119,6 +119,6 @@ def _lines_of(programs: "Sequence[ProgramStacks]") -> Iterator[str]:
 def _more(answer: Answer) -> Iterator[str]:
     """Where causes of this kind are explained: those of earlier attempts are over."""
     for cause in answer.causes:
-        if not cause.is_past:
-            yield click.style(f"more: {PAGE}#{cause.kind}", dim=True)
+        if not cause.is_past and cause.kind in KINDS:
+            yield click.style(f"more: tfyard explain why.{cause.kind}", dim=True)
             return

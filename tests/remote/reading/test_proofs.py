@@ -12,6 +12,7 @@ import pytest
 from msgspec import Struct
 
 from tests.remote.reading import corpus, test_fixes
+from tfyard.overview.cause_kinds import KINDS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "why.md"
 SITUATIONS, PROGRAMS = corpus.ON_PLANE, {each.kind for each in corpus.PROGRAMS}
@@ -182,4 +183,4 @@ def test_every_kind_that_is_documented_is_proved_and_the_other_way_round() -> No
     assert sorted(anchors) == sorted(documented), "tfyard why names the place of each kind"
     found = {kind for each in SITUATIONS.values() for kind in (each.kind, each.also) if kind} | PROGRAMS
     found |= {kind for proof in PROOFS.values() for kinds in proof.tests.values() for kind in kinds.split()}
-    assert documented == found
+    assert documented == found == {*KINDS}
