@@ -10,6 +10,7 @@ from tfyard.backends.kubernetes.pods import to_pod
 from tfyard.remote.logs.pod_starts import endings
 from tfyard.remote.reading.views import attempts_of
 from tfyard.views.pods import PodDetails, PodView
+from tfyard.views.program import waits_for
 
 Fields = dict[str, Any]
 LABELS = {
@@ -172,3 +173,17 @@ def test_an_init_container_explains_a_pod_only_as_long_as_it_has_not_succeeded(
         pod("Pending", states, spec, initContainerStatuses=reported(prepared)), type=PodDetails
     )
     assert [end.exit_code for end in job(details).endings()] == failures
+
+
+def test_a_pod_with_a_node_waits_for_its_kubelet_whatever_a_second_attempt_at_scheduling_reports() -> None:
+    refusal = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulerError",
+        "message": "already assigned",
+    }
+    spec: dict[str, Any] = {"containers": [{"name": "tensorflow"}]}
+    pod = {"spec": spec, "status": {"conditions": [refusal]}}
+    assert waits_for(msgspec.convert(pod, PodView)) == "SchedulerError: already assigned"
+    spec["nodeName"] = "n"
+    assert waits_for(msgspec.convert(pod, PodView)) == "its pod is not running yet"

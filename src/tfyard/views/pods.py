@@ -197,6 +197,8 @@ class PodView(Object, frozen=True):
     @property
     def unscheduled(self) -> PodCondition | None:
         """The scheduler's reason and message for a pod without a node; None: it has one, or is too new."""
+        if self.spec.node_name:  # a scheduler that tried twice reports that it could not assign the pod again
+            return None
         return _with_status(self.status.conditions, "PodScheduled", "False")
 
     @property
