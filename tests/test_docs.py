@@ -115,6 +115,7 @@ volumes: {data: {claim: data, at: /data}}
 tensorboard: /data/logs
 success: all-workers
 """,
+    "my-config.yaml": (ROOT / "docs" / "render.md").read_text().partition("```yaml\n")[2].partition("```")[0],
     "image-only.yaml": "name: mnist\nimage: example/mnist:1\nworker: 1\n",
     "old-tfjob.yaml": """
 apiVersion: kubeflow.org/v1beta1
