@@ -2,7 +2,10 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import cycle
+from random import Random
 from typing import Any
 
 import msgspec
@@ -23,6 +26,13 @@ QUANTITIES = ("1e1000", "-1Ei", "1Qi", ".", "٣")
 OTHERS = (None, True, "", [], {}, [None], {"": None}, [[]], {"a": {"b": []}}, "\x00\ud7ff")
 ODD: tuple[Any, ...] = (*TIMES, *NUMBERS, *QUANTITIES, *OTHERS)
 LONG = "x" * 1_000_000
+MANY = {f"example.com/label-{number}": "" for number in range(5_000)}
+COMBINED, COMBINATIONS = 3, 150
+"""Odd values of an object, and number of objects that have so many."""
+DATES = ("Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -1200", "Mon, 01 Jan 0001 00:00:00 GMT")
+DATES += ("", "²", "yesterday", "9" * 5000, "Thu, 01 Jan 1970 00:00:00 GMT")
+RETRIES = ("²", "-1", "1e9", "0", "Fri, 31 Dec 9999 23:59:59 GMT")
+"""Odd values of the headers Date and Retry-After."""
 IDENTITY = {"name", "namespace", "uid", "resourceVersion"}
 """Fields of the metadata without which a server has no object."""
 
@@ -36,6 +46,26 @@ def oddities(base: Manifest) -> list[tuple[Path, Any]]:
     ]
     short = [(path, value) for path in paths for value in ODD]
     return [*short, *((path, LONG) for path in paths if len(path) == 2)]
+
+
+def odd_objects(build: Callable[[int], Manifest], every: int) -> list[Manifest]:
+    """Objects with numbers from 1: each has an odd value, the last ones several."""
+    base, random = build(1), Random(1)
+    changes = oddities(base)
+    many: list[tuple[Path, Any]] = [
+        (("metadata", name), MANY) for name in ("labels", "annotations") if name in base["metadata"]
+    ]
+    singles = [[change] for change in (*changes[::every], *many)]
+    short = [change for change in changes if change[1] is not LONG]
+    several = [random.sample(short, COMBINED) for _ in range(COMBINATIONS)]
+    return [_with(build(number), each) for number, each in enumerate([*singles, *several], 1)]
+
+
+def _with(manifest: Manifest, changes: list[tuple[Path, Any]]) -> Manifest:
+    for path, odd in changes:
+        with suppress(LookupError, TypeError, ValueError):  # an earlier change has replaced what is around it
+            manifest = replaced(manifest, path, odd)
+    return manifest
 
 
 def replaced(value: Any, path: Path, odd: Any) -> Any:
@@ -63,14 +93,27 @@ class OddServer:
         self.singles: dict[str, Manifest] = {}
         """Objects by name that are read one by one."""
         self.version = 1_000_000
+        self.dates, self.retries = cycle(DATES), cycle(RETRIES)
+        self.fails = sum(map(len, lists.values())) // 50
+        """Writes that are refused for a moment."""
         self.writes: list[tuple[str, str, Manifest]] = []
         self.watched: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         """Collections of which all events are sent."""
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
+        answer = await self._answer(request)
+        if not answer.prepared:
+            answer.headers["Date"] = next(self.dates)
+        return answer
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         plural = request.path.rpartition("/")[2]
         plural = f"old-{plural}" if "/tensorflow.org/" in request.path else plural
         if request.method != "GET":
+            if self.fails:
+                self.fails -= 1
+                waiting = {"Retry-After": next(self.retries)} if self.fails % 2 else {}
+                return web.json_response({"code": 429}, status=429 if waiting else 500, headers=waiting)
             return self._written(request.method, request.path, await request.read())
         if "watch" in request.query:
             return await self._watch(request, plural)
@@ -82,7 +125,7 @@ class OddServer:
         return web.Response(body=msgspec.json.encode({"metadata": meta, "items": self.lists[plural]}))
 
     async def _watch(self, request: web.Request, plural: str) -> web.StreamResponse:
-        response = web.StreamResponse()
+        response = web.StreamResponse(headers={"Date": next(self.dates)})
         await response.prepare(request)
         events, self.events[plural] = self.events.get(plural, []), []
         for event in events:

@@ -12,6 +12,7 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, OperatorProcess, Stage, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_process import port_of
+from tfyard.controller.informers import INTERVAL
 from tfyard.controller.operator import Operator
 from tfyard.kube import requests
 from tfyard.kube.lists import FIRST_PAGE, PAGE
@@ -110,3 +111,20 @@ async def make_finished(scene: Stage, count: int) -> None:
             await scene.client.send(requests.patch(path, {"status": status}))
 
     await asyncio.gather(*(make(number) for number in range(count)))
+
+
+async def test_a_job_that_is_edited_many_times_a_second_is_reconciled_now_and_then(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with (
+        stage(control_plane, namespace, Script()) as scene,
+        operator_with(Counting(control_plane.admin), namespace) as operator,
+    ):
+        await scene.submit(tfjob(policy={"suspend": True}, Worker=1))
+        await scene.phase("Suspended")
+        before, began = looks_in(operator.metrics.render()), time.monotonic()
+        for number in range(60):
+            await scene.patch({"metadata": {"annotations": {"note": str(number)}}})
+        await asyncio.sleep(1)
+        seconds = time.monotonic() - began
+        assert looks_in(operator.metrics.render()) - before <= seconds / INTERVAL + 2

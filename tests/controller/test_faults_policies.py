@@ -8,7 +8,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, end, operator_with, stage
-from tests.controller.policies import changing
+from tests.controller.policies import changing, denying_deletes
 from tests.controller.test_faults_refusals import pod_posts
 from tests.controller.test_faults_strangers import blocked
 from tests.remote.asking import ask
@@ -108,6 +108,25 @@ async def test_a_service_that_is_deleted_whenever_it_is_created_is_created_ever_
         assert 3 <= client.writes.count(f"POST {path}") <= 5, "after 0, 0, 2 and 4 s"
         await blocked(scene, "Unblocked", "False")
         assert await scene.names(requests.SERVICES) == {"train"}
+
+
+async def test_a_delete_that_a_policy_denies_blocks_the_job(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """It was tried again and again, and nobody was told."""
+    async with (
+        stage(control_plane, namespace) as scene,
+        operator_with(Counting(control_plane.admin), namespace, site=QUICK),
+    ):
+        await scene.submit(tfjob(Worker={"replicas": 1, "restartPolicy": "ExitCode"}))
+        await scene.phase("Running")
+        async with denying_deletes(scene.client, namespace):
+            await scene.kubelet.finish("train-worker-0", 137)
+            condition = await blocked(scene, "Invalid")
+            assert condition["message"].startswith("cannot delete pod train-worker-0: ")
+            assert "pods stay" in condition["message"]
+        await scene.phase("Running", timeout=90)
+        await blocked(scene, "Unblocked", "False")
 
 
 async def reasons(scene: Stage) -> set[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import operator_with
-from tests.controller.odd_objects import OddServer, oddities, replaced
+from tests.controller.odd_objects import OddServer, odd_objects, oddities, replaced
 from tests.kube.answers import answering
 from tfyard.backends.kubernetes.objects import _force_obstacle
 from tfyard.backends.kubernetes.setup_events import SetupEvents
@@ -172,8 +172,7 @@ async def test_an_odd_object_of_a_job_ends_no_watch_and_fails_no_pass(
 ) -> None:
     caplog.set_level(logging.WARNING)
     build = CHILDREN[collection]
-    changes = oddities(build(1))[::every]
-    odd = [replaced(build(number), *change) for number, change in enumerate(changes, 1)]
+    odd = odd_objects(build, every)
     server = stage(by, collection, odd, [job(number) for number in range(len(odd) + 1)])
     async with operating(server) as operator:
         objects = operator.cache.pods.of if collection == "pods" else operator.cache.children.of
@@ -197,7 +196,7 @@ async def check_pods(server: OddServer, odd: list[Manifest]) -> None:
     """Each pod that can be told from its metadata to be a job's, and cannot be read, blocks its job."""
     statuses = reported(server)
     unknown = [(number, each) for number, each in enumerate(odd, 1) if not is_readable(each, PodView)]
-    owned = [number for number, each in unknown if is_readable({"metadata": each["metadata"]}, PodView)]
+    owned = [number for number, each in unknown if is_owned(each, pod(number))]
     assert len(owned) > 50
     touched = {path.rpartition("/")[2] for _, path, _ in server.writes}
     for number in owned:
@@ -206,6 +205,12 @@ async def check_pods(server: OddServer, odd: list[Manifest]) -> None:
         assert [(each["status"], each["reason"]) for each in blocked] == [("True", "Unreadable")], number
         assert name in blocked[0]["message"]
         assert name not in touched, "neither deleted nor changed"
+
+
+def is_owned(manifest: Manifest, healthy: Manifest) -> bool:
+    meta, own = manifest["metadata"], healthy["metadata"]
+    same = all(meta[field] == own[field] for field in ("labels", "ownerReferences"))
+    return same and is_readable({"metadata": meta}, PodView)
 
 
 def is_readable(manifest: Manifest, view: type) -> bool:
@@ -270,11 +275,7 @@ async def test_an_odd_job_ends_no_watch_and_its_pass_raises_nothing(
     form: list[str], by: str, every: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    changes = oddities(versioned(form[0], 1))[::every]
-    odd = [
-        replaced(versioned(form[number % len(form)], number), *change)
-        for number, change in enumerate(changes, 1)
-    ]
+    odd = odd_objects(lambda number: versioned(form[number % len(form)], number), every)
     server = stage(by, "old-tfjobs" if form[0].startswith("tensorflow.org") else "tfjobs", odd, [])
     async with operating(server) as operator:
 

@@ -128,11 +128,11 @@ async def test_an_idle_operator_writes_nothing(control_plane: ControlPlane, name
 
 async def test_events_give_way_while_jobs_are_looked_at(control_plane: ControlPlane, namespace: str) -> None:
     async with measured(control_plane, namespace) as (yard, operator):
-        operator.events.is_busy = lambda: True
+        operator.events.is_busy = lambda _: True
         await yard.submit(tfjob(Worker=1))
         await yard.phase("Running")
         assert not writes(operator)["create events"]
-        operator.events.is_busy = lambda: False
+        operator.events.is_busy = lambda _: False
         await writes_of_life(yard, operator)
         assert writes(operator)["create events"] == 2
 
@@ -141,12 +141,12 @@ async def test_in_a_rush_pods_come_before_the_news_that_a_job_has_begun(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with measured(control_plane, namespace, Script(start_after=60)) as (yard, operator):
-        operator.store.is_creating_many = lambda: True
+        operator.store.is_creating_many = lambda _: True
         await yard.submit(tfjob(Worker=2))
         await yard.pods({"train-worker-0", "train-worker-1"})
         await asyncio.sleep(1)
         assert not writes(operator)["update tfjobs/status"]
-        operator.store.is_creating_many = lambda: False
+        operator.store.is_creating_many = lambda _: False
         await yard.phase("Created")
 
 

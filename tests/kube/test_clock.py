@@ -105,6 +105,8 @@ def test_a_date_that_cannot_be_read_is_ignored() -> None:
     clock = answered(ServerClock(), NOON, NOON, NOON)
     for date in ("yesterday", "", "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -1200"):
         clock.read(date, NOON + seconds(2), NOON + seconds(2))
+    for date in ("Mon, 01 Jan 0001 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"):
+        clock.read(date, NOON + seconds(2), NOON + seconds(2))
     assert is_corrected_by(clock, 0)
 
 

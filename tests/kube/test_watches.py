@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from aiohttp import web
 
+from tests.kube.answers import answering
 from tfyard import kube
-from tfyard.kube import Changed, Client, Kind, KubeError, Removed, Snapshot, WatchOptions, requests
+from tfyard.kube import Access, Changed, Client, Kind, KubeError, Removed, Snapshot, WatchOptions, requests
 from tfyard.kube.kinds import Bookmark
 from tfyard.model.backoff import Backoff
 from tfyard.testing import ControlPlane, Relay, builders, eventually
@@ -252,3 +254,21 @@ async def test_lines_are_whole_whatever_the_chunks() -> None:
             yield chunk
 
     assert [line async for line in kube.watch_lines(chunks())] == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
+
+
+async def test_a_list_whose_moment_is_compacted_away_begins_again_with_pages() -> None:
+    """Without pages, one answer had all objects: as much as all tenants together want to write."""
+    limits: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        limits.append(request.query.get("limit"))
+        if "continue" in request.query and len(limits) == 2:
+            return web.json_response({"code": 410, "reason": "Expired"}, status=410)
+        meta = {"resourceVersion": "1", "continue": "" if len(limits) == 4 else "next"}
+        return web.json_response({"metadata": meta, "items": []})
+
+    async with answering(answer) as cluster, Client(Access(cluster)) as client:
+        listing = await kube.list_all(client, KIND, requests.PODS.path("lab"))
+    assert listing.resource_version == "1"
+    assert len(limits) == 4
+    assert None not in limits

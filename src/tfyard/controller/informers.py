@@ -71,7 +71,7 @@ class JobChanges:
             self._enqueue(key, delay)
 
     def debounce(self, owner: str) -> None:
-        """Enqueue a pod's job: soon after the first change, to see short jobs Running, then at intervals."""
+        """Enqueue the job of a pod, or one that was edited: soon after the first change, then at intervals."""
         if self._cache.key_of(owner) is None:
             return  # its job is deleted: `forget` would not be called again
         now, due = time.monotonic(), self._next_reconcile.get(owner, 0.0)
@@ -121,7 +121,12 @@ class Informers:
                     self._replace_jobs(resource, namespace, items)
                     self.changes.set_synced(namespace, resource.group)
                 case Changed(view) if not self._cache.has_job(resource, view):
-                    self.changes.enqueue(self._cache.put_job(resource, view))
+                    is_known = self._cache.key_of(view.as_owner) is not None
+                    key = self._cache.put_job(resource, view)
+                    if is_known:  # clients may edit a job many times a second
+                        self.changes.debounce(view.as_owner)
+                    else:
+                        self.changes.enqueue(key)
                 case Removed(view):
                     self._drop_job(resource, view)
 

@@ -63,7 +63,7 @@ class Operator:
         writer = Writer(client, settings.may_write, self._count_write)
         objects = ObjectWriter(writer, self.cache, self.resources, self.metrics.count_refused_create)
         self.events = EventRecorder(
-            writer, lambda: objects.is_creating_many() or not self.queue.is_idle, log_lost_event
+            writer, lambda name: objects.is_creating_many(name) or not self.queue.is_idle, log_lost_event
         )
         reporter = Reporter(self.metrics, self.events, client.now)
         self.store = ClusterStore(

@@ -75,9 +75,9 @@ class Reconciler:
         self._unreadable.forget(job.uid)
         self._cache.pods.prune(job.as_owner, gone)
         if done.decision.status.is_finished:
-            self._store.forget(job.uid)
+            self._store.forget(job.namespace, job.uid)
             self._runner.forget(job.uid)
-        due = self._store.due_in(job.uid)
+        due = self._store.due_in(job.namespace, job.uid)
         after = (done.decision.wake_after, due)
         return Result(
             has_progress=due is None or bool(done.outcome.done),  # a status that waits may have been refused
@@ -104,7 +104,7 @@ class Reconciler:
         self._jobs.forget(key)
         self._unreadable.forget(uid)
         self._runner.forget(uid)
-        self._store.forget(uid)
+        self._store.forget(key.namespace, uid)
         self._reporter.forget(uid)
 
 

@@ -32,19 +32,21 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 async def list_all(
     client: Client, kind: Kind[T], path: str, query: Query | None = None, page: int = PAGE
 ) -> Listing[T]:
-    """A whole collection at one moment. If the server compacts that away meanwhile (410), asks without pages."""
+    """A whole collection at one moment. If the server compacts that away meanwhile (410), begins again, once."""
+    first = {**(query or {}), "limit": str(min(page, FIRST_PAGE))}
     try:
-        return await _pages(client, kind, path, {**(query or {}), "limit": str(min(page, FIRST_PAGE))}, page)
+        return await _pages(client, kind, path, first, page)
     except Expired:
-        return await _pages(client, kind, path, dict(query or {}), page)
+        return await _pages(client, kind, path, first, page)
 
 
 async def _pages(client: Client, kind: Kind[T], path: str, query: dict[str, str], most: int) -> Listing[T]:
     objects: list[T] = []
     while True:
-        answer = await client.read(get(path, query))
-        page = _decode(kind, answer)
-        objects += map(kind.keep, page.items or [])
+        async with client.pages:
+            answer = await client.read(get(path, query))
+            page = _decode(kind, answer)
+            objects += map(kind.keep, page.items or [])
         if not page.metadata.continue_:
             return Listing(objects, page.metadata.resource_version)
         limit = max(1, min(most, PAGE_BYTES * len(page.items or [1]) // len(answer)))

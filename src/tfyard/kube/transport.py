@@ -31,6 +31,7 @@ T = TypeVar("T")
 ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
+PAGES_AT_ONCE = 8
 FAREWELL = 1.0
 """Seconds that a server has to confirm the end of a WebSocket."""
 BIGGEST_MESSAGE = 16 << 20
@@ -71,9 +72,10 @@ class CheckedRequest(aiohttp.ClientRequest):
 
 class Limits(msgspec.Struct, frozen=True):
     """Limits of retries and connections. Flow control is the server's (429); `connections` limits the requests in
-    flight, because each has a socket, and a TLS handshake costs more than most requests. Streams do not count."""
+    flight, because each has a socket, and a TLS handshake costs more than most requests. Streams do not count.
+    Connections are given in turn, so there are more than an operator needs at once: it shares them out before."""
 
-    connections: int = 160
+    connections: int = 320
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
     attempts: int = 6
@@ -97,6 +99,8 @@ class Client:
             self._extra["server_hostname"] = access.cluster.tls_server_name
         self._session: aiohttp.ClientSession | None = None
         self._seats = asyncio.Semaphore(limits.connections)
+        self.pages = asyncio.Semaphore(PAGES_AT_ONCE)
+        """Taken by each page of a list: each may be many megabytes."""
         self._clock = ServerClock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
@@ -316,6 +320,8 @@ AGREEING_ANSWERS = 3
 
 # CLOCK_MONOTONIC stops while a machine is suspended.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+"""Servers that say that it is earlier have no clock."""
 UNREADABLE_DATES = (ValueError, OverflowError)
 
 
@@ -347,6 +353,8 @@ class ServerClock:
         self._last = date
         with suppress(*UNREADABLE_DATES):  # written by a proxy
             answered = parsedate_to_datetime(date).astimezone(UTC)
+            if answered < EARLIEST:
+                return
             self._correct(answered - received, answered + SECOND - sent, received)
 
     def _correct(self, least: timedelta, most: timedelta, received: datetime) -> None:

@@ -63,6 +63,11 @@ def edit_service(server: HostileServer, key: Key) -> None:
         server.change(key, {"spec": {"selector": {"app": "other"}}})
 
 
+def edit_anew(server: HostileServer, key: Key) -> None:
+    if key[0] == "Service":
+        server.change(key, {"spec": {"selector": {f"key-{server.version}": "other"}}})
+
+
 def ended(code: int) -> Habit:
     def status(server: HostileServer) -> dict[str, Any]:
         at = stamp(server.now())
@@ -112,6 +117,7 @@ OTHERS: dict[str, Habit] = {
     "fail": ended(1),
     "reject": of_pods(lambda _: {"status": REJECTED}),
     "edit": edit_service,
+    "edit anew": edit_anew,
     "relabel": relabel(REPLICA_INDEX, "7"),
     "unlabel": relabel(OPERATOR_NAME, None),
     "disown": of_pods(lambda _: {"metadata": {"ownerReferences": None}}),

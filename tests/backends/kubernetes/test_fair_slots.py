@@ -3,7 +3,13 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from tfyard.backends.kubernetes.fair_slots import FairSlots
+import pytest
+
+from tfyard.backends.kubernetes import events
+from tfyard.backends.kubernetes.fair_slots import FairSlots, SlotOwner
+from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
+from tfyard.controller.operator import WORKERS
+from tfyard.kube.transport import DEFAULT_LIMITS
 
 
 class Crowd:
@@ -108,3 +114,51 @@ async def test_every_request_gets_its_turn() -> None:
     async with asyncio.timeout(30):
         await asyncio.gather(*(request(*name) for name in names))
     assert done == 500
+
+
+@pytest.mark.parametrize("busy", [2, 3, 4, 8])
+async def test_busy_namespaces_have_equal_shares_and_leave_one_for_a_newcomer(busy: int) -> None:
+    async with Crowd(128) as crowd:
+        names = [f"ns-{number}" for number in range(busy)]
+        for name in names:
+            for job in range(40):
+                await crowd.start(name, f"job-{job}", 40)
+        for _ in range(
+            200
+        ):  # requests end, those of the namespace with the most first, and others wait in line
+            most = max(names, key=crowd.count)
+            job = next(job for namespace, job in crowd.held if namespace == most)
+            await crowd.end_one(most, job)
+        shares = [crowd.count(name) for name in names]
+        assert max(shares) - min(shares) <= 2, shares
+        assert max(shares) <= (128 // 4 if busy >= 3 else 128 // 2), shares
+        assert sum(shares) >= 128 // 2, "idle slots are used"
+        await crowd.start("newcomer", "job", 1)
+        assert crowd.count("newcomer") == 1
+
+
+async def test_a_slot_that_is_freed_is_granted_without_asking_all_who_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 1,000 jobs in line, each release asked every one of them."""
+    slots, asked, may_take = FairSlots(32), 0, FairSlots._may_take
+
+    def counted(self: FairSlots, owner: SlotOwner) -> bool:
+        nonlocal asked
+        asked += 1
+        return may_take(self, owner)
+
+    monkeypatch.setattr(FairSlots, "_may_take", counted)
+
+    async def request(number: int) -> None:
+        async with slots.slot(f"ns{number % 5}", f"job{number}"):
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*map(request, range(1000)))
+    assert asked < 20_000
+    assert slots._waiting == {}
+
+
+def test_the_client_has_a_connection_for_all_that_an_operator_sends_at_once() -> None:
+    """Its queue is first come, first served: whoever waits in it waits for the slow requests of others, too."""
+    assert DEFAULT_LIMITS.connections >= PARALLEL_WRITES + WORKERS + events.AT_ONCE

@@ -201,7 +201,7 @@ async def flap(problem: KubeError, urgency: Urgency, minutes: int) -> Refusing:
     client = Refusing(problem)
     writer, cache = Writer(cast("Client", client), lambda: True, lambda *_: None), Cache()
     store = ClusterStore(
-        writer, cache, Resources.of([TFJOBS]), lambda: False, lambda *_: None, lambda: client.seconds
+        writer, cache, Resources.of([TFJOBS]), lambda _: False, lambda *_: None, lambda: client.seconds
     )
     meta = ObjectMeta("train", "lab", "uid", "1")
     cache.put_job(TFJOBS, StoredJob(metadata=meta, api_version=API_VERSION, kind="TFJob"))
@@ -227,3 +227,35 @@ async def test_a_status_that_the_server_postpones_is_not_sent_before() -> None:
     client = await flap(from_status(ErrorStatus(code=429), 30.0), "now", 2)
     assert min(later - before for before, later in pairwise(client.times)) >= 30
     assert len(client.times) == 4
+
+
+class Accepting:
+    """A client of a server that stores every status."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    async def send(self, request: Request, into: Any) -> Any:
+        self.written.append(request.path.split("/")[-2])
+        return into.decode(request.body)
+
+
+async def test_a_tenant_that_creates_many_pods_delays_no_status_of_another() -> None:
+    """It delayed Created and Running of everybody by up to half a minute."""
+    client, cache, seconds = Accepting(), Cache(), 0.0
+    writer = Writer(cast("Client", client), lambda: True, lambda *_: None)
+    store = ClusterStore(
+        writer, cache, Resources.of([TFJOBS]), "busy".__eq__, lambda *_: None, lambda: seconds
+    )
+    jobs = [Job(name=f"in-{ns}", namespace=ns, uid=ns, api_version=API_VERSION) for ns in ("busy", "other")]
+    for job in jobs:
+        meta = ObjectMeta(job.name, job.namespace, job.uid, "1")
+        cache.put_job(TFJOBS, StoredJob(metadata=meta, api_version=API_VERSION, kind="TFJob"))
+    while seconds < LATER + STEP:
+        for job in jobs:
+            await store.report(job, Status(), ready(0, "later"))
+        seconds += STEP
+    assert set(client.written) == {"in-other"}
+    for job in jobs:
+        store.forget(job.namespace, job.uid)
+    assert store._delays == {}

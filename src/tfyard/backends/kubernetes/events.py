@@ -30,7 +30,7 @@ class EventRecorder:
     def __init__(
         self,
         writer: Writer,
-        is_busy: Callable[[], bool],
+        is_busy: Callable[[str], bool],
         on_lost: Callable[[Manifest, KubeError], None],
     ) -> None:
         self._writer, self.is_busy, self._on_lost = writer, is_busy, on_lost
@@ -66,7 +66,7 @@ class EventRecorder:
     async def _send_in_turn(self, namespace: str, event: Manifest, since: float) -> None:
         try:
             async with self._slots.slot(namespace, job=""):
-                while self.is_busy() and time.monotonic() - since < LONGEST_WAIT:
+                while self.is_busy(namespace) and time.monotonic() - since < LONGEST_WAIT:
                     await asyncio.sleep(CHECK_EVERY)
                 await self._send(namespace, event)
         finally:

@@ -61,15 +61,17 @@ class ObjectWriter:
     ) -> None:
         self._writer, self._cache, self._resources = writer, cache, resources
         self._on_refused = on_refused
-        self._created: deque[float] = deque(maxlen=MANY)
+        self._created: dict[str, deque[float]] = {}
+        """Namespace -> times of its last creates."""
 
     def now(self) -> datetime:
         """The server's time."""
         return self._writer.client.now()
 
-    def is_creating_many(self) -> bool:
-        """Whether many objects are being created: less urgent writes should wait."""
-        return len(self._created) == MANY and time.monotonic() - self._created[0] < MANY_WITHIN
+    def is_creating_many(self, namespace: str) -> bool:
+        """Whether many objects are being created: less urgent writes of this namespace should wait."""
+        times = self._created.get(namespace)
+        return times is not None and len(times) == MANY and time.monotonic() - times[0] < MANY_WITHIN
 
     async def create(self, job: Job, action: Create, *, is_retry: bool = False) -> Obstacle | str:
         """Creates an object; returns its uid, also if it was created before and only the answer was lost."""
@@ -83,11 +85,11 @@ class ObjectWriter:
         except Refused as problem:
             self._on_refused(action.kind)
             return Obstacle(_reason(problem), f"cannot create {action.kind.lower()} {action.name}: {problem}")
-        self._created.append(time.monotonic())
+        self._created.setdefault(job.namespace, deque(maxlen=MANY)).append(time.monotonic())
         changed = undone_writes.check(action, answer.metadata)
-        if changed is not None:
-            await self._take_back(job, Delete(action.kind, action.name, answer.metadata.uid))
-        return changed or answer.metadata.uid
+        if changed is None:
+            return answer.metadata.uid
+        return await self._take_back(job, Delete(action.kind, action.name, answer.metadata.uid)) or changed
 
     async def amend(self, job: Job, action: Amend) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
@@ -102,6 +104,14 @@ class ObjectWriter:
         return None
 
     async def delete(self, job: Job, action: Delete) -> Obstacle | None:
+        try:
+            return await self._delete(job, action)
+        except UNEXPLAINED:
+            raise
+        except Refused as problem:
+            return Obstacle(_reason(problem), f"cannot delete {action.kind.lower()} {action.name}: {problem}")
+
+    async def _delete(self, job: Job, action: Delete) -> Obstacle | None:
         resource = self._resources.of_kind(action.kind)
         path = resource.path(job.namespace, action.name)
         if action.kind == "Pod":
@@ -125,11 +135,12 @@ class ObjectWriter:
         self._cache.pods.mark_deleted(job.as_owner, action.name, action.uid, until)
         return None
 
-    async def _take_back(self, job: Job, action: Delete) -> None:
+    async def _take_back(self, job: Job, action: Delete) -> Obstacle | None:
         """Deletes an object that came back changed: it would run unseen, or as another task."""
-        await self.delete(job, action)
-        if action.kind == "Pod":
+        obstacle = await self.delete(job, action)
+        if obstacle is None and action.kind == "Pod":
             self._cache.pods.take_back(job.as_owner, action.name, action.uid)
+        return obstacle
 
     async def delete_job(self, job: Job) -> None:
         resource = self._resources.of_job(job)

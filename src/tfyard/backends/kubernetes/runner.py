@@ -38,8 +38,8 @@ from .views import Child, ServiceView, to_group
 from .writes import LONGEST_SILENT_WAIT
 
 PARALLEL_WRITES = 128
-"""Most writes in parallel; fair_slots.py divides them, so that one job has at most a quarter. The client has more
-connections: statuses, events and lists need some, too."""
+"""Most creates, patches and deletes in parallel; fair_slots.py divides them: one job has at most a quarter.
+Statuses need no slots: a worker writes one at a time, and the client has connections for all of them."""
 SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
 """Reasons for which all pods of a role would be refused like the first one: they are not all tried."""
 FAULTS = 3

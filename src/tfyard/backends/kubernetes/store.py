@@ -59,35 +59,43 @@ class ClusterStore(JobStore):
         writer: Writer,
         cache: Cache,
         resources: Resources,
-        is_creating_many: Callable[[], bool],
+        is_creating_many: Callable[[str], bool],
         on_report: OnReport,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer, self._cache, self._resources = writer, cache, resources
         self.is_creating_many, self._on_report = is_creating_many, on_report
-        self._delay, self._clock = StatusDelay(), clock
+        self._delays, self._clock = dict[str, StatusDelay](), clock
+        """Namespace -> its statuses that wait: a tenant with a crowd of jobs delays no other."""
         self.refused = dict[str, RefusedStatus]()
         """Uid of a job -> the refusal of its last status. Such a job makes no progress: a status is stored before
         anything is done that depends on it."""
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
+        delay = self._delays.setdefault(job.namespace, StatusDelay())
         if decision.status == before:
-            self._delay.release(job.uid)
+            delay.release(job.uid)
             self.refused.pop(job.uid, None)
-        elif self._delay.holds(job.uid, decision, self._clock(), is_creating_many=self.is_creating_many()):
+        elif delay.holds(
+            job.uid, decision, self._clock(), is_creating_many=self.is_creating_many(job.namespace)
+        ):
             return
         else:
             await self._write_or_note(job, decision.status)
-            self._delay.written(job.uid, decision, self._clock())
+            delay.written(job.uid, decision, self._clock())
         self._on_report(job, before, decision)
 
-    def due_in(self, uid: str) -> float | None:
+    def due_in(self, namespace: str, uid: str) -> float | None:
         """Seconds until a delayed status should be written; None if none is delayed."""
-        return self._delay.due_in(uid, self._clock())
+        delay = self._delays.get(namespace)
+        return delay.due_in(uid, self._clock()) if delay else None
 
-    def forget(self, uid: str) -> None:
-        self._delay.forget(uid)
+    def forget(self, namespace: str, uid: str) -> None:
         self.refused.pop(uid, None)
+        if delay := self._delays.get(namespace):
+            delay.forget(uid)
+            if delay.is_empty:
+                del self._delays[namespace]
 
     async def _write_or_note(self, job: Job, status: Status) -> None:
         """A conflict, or a job that was deleted, is nothing that an administrator must change."""
@@ -145,6 +153,8 @@ class DelayedStatus(Struct, frozen=True):
 
 
 class StatusDelay:
+    """When the statuses of a namespace are written."""
+
     def __init__(self) -> None:
         self._starts: deque[float] = deque(maxlen=CROWD)
         self._rush_began, self._rush_until = 0.0, -inf
@@ -195,6 +205,10 @@ class StatusDelay:
     def release(self, uid: str) -> None:
         """Drops the status that waits: it is written, or no longer true."""
         self._waiting.pop(uid, None)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._waiting or self._written or self._explained)
 
     def forget(self, uid: str) -> None:
         self._waiting.pop(uid, None)

@@ -59,7 +59,7 @@ class WriteWait(NamedTuple):
 
 class Write(NamedTuple):
     content: object
-    """What makes it the same write: the attempt of a pod, or a patch."""
+    """What makes it the same write: the attempt of a pod, or the reason of a patch; without one, the patch."""
     made: str
     """Uid of the object that it created; empty: it created none."""
     times: int
@@ -204,7 +204,10 @@ def _key(action: Action) -> str:
 
 
 def _content(action: Action) -> object:
-    return _attempt(action) if isinstance(action, Create) else getattr(action, "patch", None)
+    """What makes two writes of an object the same. A repair is one, whatever was edited."""
+    if isinstance(action, Amend):
+        return action.reason or action.patch
+    return _attempt(action) if isinstance(action, Create) else None
 
 
 def _undone(action: Action) -> Obstacle:
