@@ -5,7 +5,8 @@ from typing import Any
 
 from tfyard.kubelet import pod_status
 from tfyard.node.states import ContainerState, Exited, PodState, Running, Waiting
-from tfyard.views.pods import ContainerOnNode, ObjectMeta, PodOnNode, PodSpecOnNode
+from tfyard.views.metadata import ObjectMeta
+from tfyard.views.pods import ContainerOnNode, PodOnNode, PodSpecOnNode
 
 EARLY = datetime(2026, 1, 1, tzinfo=UTC)
 LATE = EARLY + timedelta(minutes=1)

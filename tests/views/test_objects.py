@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.objects import EventView
-from tfyard.views.pods import ObjectMeta
 
 AT = datetime(2026, 11, 16, 4, tzinfo=UTC)
 

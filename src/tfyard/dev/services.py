@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from tfyard.node.hosts import Name
+from tfyard.views.metadata import Object
 from tfyard.views.objects import Endpoint, Slice
-from tfyard.views.pods import Object
 
 HEADLESS = "None"
 

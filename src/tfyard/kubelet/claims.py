@@ -26,8 +26,8 @@ from tfyard.kubelet.processes import folder_name
 from tfyard.kubelet.sources import CLAIMS, VOLUMES
 from tfyard.model.names import PROVISIONER
 from tfyard.node import volumes
+from tfyard.views.metadata import Object
 from tfyard.views.objects import Claim, ClaimStatus
-from tfyard.views.pods import Object
 
 DEFAULT_CLASS = "tfyard-local"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"

@@ -8,7 +8,8 @@ from msgspec import Struct
 from tfyard.model import Manifest
 from tfyard.model.status import Time
 
-from .pods import Object, ResourceRequirements, Taint, TimedCondition, version_number
+from .metadata import Object, version_number
+from .pods import ResourceRequirements, Taint, TimedCondition
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """Label of an EndpointSlice: the name of its Service."""

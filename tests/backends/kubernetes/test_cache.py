@@ -13,7 +13,8 @@ from tfyard.backends.kubernetes.views import Child, StoredJob
 from tfyard.kube.decoding import decode
 from tfyard.kube.requests import TFJOBS
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
-from tfyard.views.pods import ObjectMeta, OwnerReference, PodCondition, PodStatus, PodView
+from tfyard.views.metadata import ObjectMeta, OwnerReference
+from tfyard.views.pods import PodCondition, PodStatus, PodView
 
 JOB, NAME = "here/TFJob.kubeflow.org/train/uid-of-job", "train-worker-0"
 LABELS = {REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}

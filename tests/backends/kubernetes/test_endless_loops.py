@@ -27,7 +27,7 @@ from tfyard.model import PS, WORKER, Decision, Job, Status
 from tfyard.model.names import ATTEMPT, JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.planner import Site
 from tfyard.spine import reconcile
-from tfyard.views.pods import ObjectMeta
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.tfjob_status import dump_status
 
 SECONDS, PASSES = 100, 2

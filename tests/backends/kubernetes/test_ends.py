@@ -19,13 +19,12 @@ from tfyard.kube.requests import TFJOBS
 from tfyard.model import Decision, Observed, Status
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 from tfyard.planner import Site, decide
+from tfyard.views.metadata import ObjectMeta, OwnerReference
 from tfyard.views.pods import (
     Container,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStatus,
-    ObjectMeta,
-    OwnerReference,
     PodCondition,
     PodSpec,
     PodStatus,

@@ -9,7 +9,7 @@ from tfyard.backends.kubernetes.namesakes import holder_of_names, namesakes
 from tfyard.backends.kubernetes.views import Child, StoredJob
 from tfyard.kube.requests import OLD_TFJOBS, TFJOBS
 from tfyard.model.names import JOB_KINDS
-from tfyard.views.pods import ObjectMeta, OwnerReference
+from tfyard.views.metadata import ObjectMeta, OwnerReference
 
 NEW, OLD = JobKey("kubeflow.org", "lab", "mnist"), JobKey("tensorflow.org", "lab", "mnist")
 

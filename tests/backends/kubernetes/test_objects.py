@@ -3,11 +3,11 @@
 import pytest
 
 from tfyard.backends.kubernetes.objects import OUT_OF_SERVICE, why_not_by_force
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.objects import NodeSpec, NodeStatus, NodeView
 from tfyard.views.pods import (
     ContainerStateTerminated,
     ContainerStatus,
-    ObjectMeta,
     PodSpec,
     PodStatus,
     PodView,

@@ -10,7 +10,8 @@ from tfyard.backends.kubernetes.pods import to_pod
 from tfyard.kube import Kind
 from tfyard.model import Pod
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.views.pods import ObjectMeta, PodView
+from tfyard.views.metadata import ObjectMeta
+from tfyard.views.pods import PodView
 
 LABELS = {REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
 ASKED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)

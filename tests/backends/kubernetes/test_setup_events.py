@@ -6,8 +6,8 @@ import pytest
 
 from tfyard.backends.kubernetes.setup_events import _last_word
 from tfyard.model import Wait, WaitReason
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.objects import EventView
-from tfyard.views.pods import ObjectMeta
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SILENT = Wait("Mount", "", START)

@@ -26,7 +26,7 @@ from tfyard.kube import Client, KubeError, Request
 from tfyard.kube.errors import ErrorStatus, from_status
 from tfyard.kube.requests import TFJOBS
 from tfyard.model import API_VERSION, Decision, Job, RoleStatus, Status, Urgency
-from tfyard.views.pods import ObjectMeta
+from tfyard.views.metadata import ObjectMeta
 
 STEP = 0.1
 

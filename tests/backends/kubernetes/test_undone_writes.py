@@ -18,7 +18,7 @@ from tfyard.kube.errors import build_error
 from tfyard.model import Action, Amend, Create, Delete
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
-from tfyard.views.pods import ObjectMeta
+from tfyard.views.metadata import ObjectMeta
 
 LOST = ChangedObject(
     ATTEMPT_LOST, "pod train-worker-0 lost its annotation", "create", "Pod", restarts_only=True

@@ -18,11 +18,11 @@ from tfyard.logs.terminal_text import LONGEST_LINE
 from tfyard.remote.logs.pod_starts import LogRequest
 from tfyard.remote.logs.stored_logs import read_log, since_restart
 from tfyard.remote.logs.tail import JobPods, Tail
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.pods import (
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStatusDetails,
-    ObjectMeta,
     PodDetails,
     PodStatusDetails,
     State,

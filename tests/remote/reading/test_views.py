@@ -7,12 +7,12 @@ import pytest
 from tests.overview.situations import NEVER_BEGUN, ago, ended_in_place, pod, stamp
 from tfyard.remote.logs.pod_starts import endings
 from tfyard.remote.reading.views import attempts_of
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.pods import (
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatusDetails,
-    ObjectMeta,
     PodDetails,
     PodStatusDetails,
     State,

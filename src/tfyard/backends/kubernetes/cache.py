@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from tfyard.kube import Resource
 from tfyard.model import Pod
 from tfyard.model.names import JOB_KINDS, QUEUE_FINALIZER, is_name_of, pod_name
-from tfyard.views.pods import ObjectMeta, PodView
+from tfyard.views.metadata import ObjectMeta
+from tfyard.views.pods import PodView
 
 from .cache_parts import Owned, TakenNames, Versions, is_older
 from .pods import has_unwritten_end, read_pod

@@ -4,7 +4,7 @@ and the names that jobs wait for."""
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from tfyard.views.pods import ObjectMeta, version_number
+from tfyard.views.metadata import ObjectMeta, version_number
 
 
 class ObjectVersion(Protocol):

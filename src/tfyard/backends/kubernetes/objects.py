@@ -33,8 +33,9 @@ from tfyard.model.names import (
     QUEUE_FINALIZER,
 )
 from tfyard.model.status import NAME_TAKEN
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.objects import NodeView
-from tfyard.views.pods import ObjectMeta, PodView
+from tfyard.views.pods import PodView
 
 from . import undone_writes, unreadable
 from .cache import Cache

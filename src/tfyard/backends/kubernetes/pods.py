@@ -23,13 +23,8 @@ from tfyard.model.names import (
     ROLE_LABELS,
     VOLCANO_GROUP,
 )
-from tfyard.views.pods import (
-    ContainerStateTerminated,
-    ContainerStateWaiting,
-    ContainerStatus,
-    ObjectMeta,
-    PodView,
-)
+from tfyard.views.metadata import ObjectMeta
+from tfyard.views.pods import ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, PodView
 from tfyard.views.program import Conclusion, conclude, holding, pod_of, will_restart
 
 from .unreadable import describe, problem_of

@@ -16,7 +16,7 @@ from tfyard.kube import Transient
 from tfyard.model import Action, Amend, Create, Obstacle
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import ATTEMPT, JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.views.pods import ObjectMeta
+from tfyard.views.metadata import ObjectMeta
 
 LABELS_MISSING, ATTEMPT_LOST, UNDONE = "LabelsMissing", "AnnotationsRemoved", "ChangedByOthers"
 RETRY_AFTER = "RetryAfter"

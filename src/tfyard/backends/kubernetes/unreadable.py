@@ -16,7 +16,8 @@ from msgspec.json import Decoder
 from tfyard.kube import Undecodable
 from tfyard.kube.decoding import cut, decode, outline
 from tfyard.model import Obstacle, shortened
-from tfyard.views.pods import ObjectMeta, PodView
+from tfyard.views.metadata import ObjectMeta
+from tfyard.views.pods import PodView
 
 from .views import Child, StoredJob
 

@@ -24,7 +24,8 @@ from tfyard.model.names import (
     STOPPED,
     VOLCANO_GROUP,
 )
-from tfyard.views.pods import ObjectMeta, PodView
+from tfyard.views.metadata import ObjectMeta
+from tfyard.views.pods import PodView
 
 SMALL = 4 << 10
 """Most bytes that are kept of what a job is read from, as they are or compressed: there may be thousands of jobs.

@@ -32,13 +32,13 @@ from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE, ROLE_LABELS
 from tfyard.node import states
 from tfyard.node.states import Exited, PodState
 from tfyard.planner import Site, may_restart_in_place
+from tfyard.views.metadata import ObjectMeta
 from tfyard.views.pods import (
     Container,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
-    ObjectMeta,
     PodSpec,
     PodStatus,
     PodView,
