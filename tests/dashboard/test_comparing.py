@@ -74,8 +74,13 @@ def test_what_differs_is_first_then_metrics_then_curves_and_all_of_it_as_the_ter
     header, *rows = list(csv.reader(io.StringIO(told)))
     assert header[2:] == three.names
     assert {row[0] for row in rows} == {"job", "parameters", "metrics"}
-    for row in rows:
-        assert cells(page, row[1]) == row[2:], row
+    steps = {row[1].removesuffix(" at step"): row[2:] for row in rows if row[1].endswith(" at step")}
+    assert steps
+    for section, name, *values in rows:
+        if name.endswith(" at step"):
+            continue  # on the page, beside the value
+        at = [f" at step {step}" for step in steps[name]] if section == "metrics" else [""] * len(values)
+        assert cells(page, name) == [f"{value}{step}" for value, step in zip(values, at, strict=True)], name
     answer = three.client.ask("GET", f"{three.client.page.base}/compare.csv{query(tuple(three.names))}")
     assert (answer.text, "attachment" in answer.headers["Content-Disposition"]) == (told, True)
     line = re.search(r'<p class="line"><code>(tfyard compare .*?)</code>', page)

@@ -101,7 +101,7 @@ class ClusterStore(JobStore):
         """A conflict, or a job that was deleted, is nothing that an administrator must change."""
         refused = self.refused.get(job.uid)
         if refused is not None and self._clock() < refused.until:
-            raise refused.problem  # sent again, it would be refused again: pods that change are no reason to
+            raise refused.problem.with_traceback(None)  # pods that change are no reason to send it again
         try:
             with kube.waiting_at_most(LONGEST_SILENT_WAIT):
                 await self._write(job, status)
