@@ -30,6 +30,7 @@ def swept(yard: Yard, *options: str) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.long
 def test_six_short_trials_find_a_classifier_in_folders_of_their_own(yard: Yard) -> None:
     example(yard, 200)
     state = swept(yard, "--trials", "6", "--seed", "1", "--prune", "none")

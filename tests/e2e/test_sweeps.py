@@ -356,7 +356,9 @@ def test_a_sweep_is_stopped_from_another_terminal_and_deleted_with_its_trials(ya
     assert list((yard.folder / ".tfyard" / "sweeps").iterdir()) == []
 
 
-@pytest.mark.parametrize("at", [0.3, 0.9, 1.6])
+@pytest.mark.parametrize(
+    "at", [pytest.param(0.3, marks=pytest.mark.long), 0.9, pytest.param(1.6, marks=pytest.mark.long)]
+)
 def test_a_driver_that_is_killed_leaves_no_trial_running_and_forgets_none(yard: Yard, at: float) -> None:
     write(yard, parallel=2, env={"SECONDS": "0.4"})
     process = yard.start("sweep", "sweep.yaml", "-q")

@@ -80,7 +80,7 @@ def test_what_users_write_into_the_metadata_of_a_job_takes_no_more_than_an_ordin
 
 @pytest.mark.parametrize("kind", ["Pod", "Service"])
 def test_what_users_write_into_the_metadata_of_a_jobs_object_is_not_kept(kind: str, traced: None) -> None:
-    names = {f"label-{number}": "" for number in range(5_000)}
+    names = {f"label-{number}": "" for number in range(1_000)}
     cache, before = Cache(), tracemalloc.get_traced_memory()[0]
     for number in range(PAGE):
         put_object(cache, kind, number, {"annotations": names, "finalizers": [*names]}, names)
