@@ -113,7 +113,7 @@ test: install check
 	@$(MAKE) --no-print-directory browser || test -z "$$CI"
 	@$(MAKE) --no-print-directory promtool actionlint || test -z "$$CI"
 	@$(MAKE) --no-print-directory last-release || test -z "$$CI"
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 test-long: install
 	@$(MAKE) --no-print-directory mlflow last-release || test -z "$$CI"

@@ -17,6 +17,11 @@ LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 240, 600
 OPERATOR, COMMANDS, RUNS = (Path(__file__).parent / name for name in ("controller", "cli", "e2e"))
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
+GROUPS = (
+    *("runs", "pure", "a shared cluster", "clusters of their own"),
+    *("the operator", "the operator and faults", "programs", "commands"),
+)
+"""Groups of tests, each for one worker, those that take longest first: none is left over for the end."""
 
 AROUND = (
     *("VIRTUAL_ENV", "CONDA_PREFIX", "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "TFYARD_HOME", "TFYARD_KEEP_RUNS"),
@@ -58,16 +63,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In their order, and in groups that keep all workers busy to the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
+    if hasattr(config, "workerinput"):  # of pytest-xdist
+        items.sort(key=lambda item: GROUPS.index(_group(item)))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _group(item: pytest.Item) -> str:
-    """One worker each, which has one control plane for all of them. Tests with a cluster mostly wait, so there are
-    more workers than cores. The operator's take longest, half of them with something that fails."""
+    """Tests of a group share one control plane. Those with a cluster mostly wait: workers outnumber cores."""
     if item.get_closest_marker("cluster") is None:
         if _turn(item):
             return "runs" if item.path.is_relative_to(RUNS) else "programs"

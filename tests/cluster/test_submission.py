@@ -70,6 +70,7 @@ image: example/shapes:1
 code: src
 run: python train.py --greeting "$GREETING"
 worker: {count: 2, cpu: 100m, memory: 200Mi}
+success: all-workers
 env: {GREETING: good morning}
 volumes: {out: {claim: shapes-out, at: /out, size: 1Gi}}
 """
