@@ -146,7 +146,7 @@ def _operator(deployment: Manifest) -> Finding:
 
 
 def minor_version(version: Manifest) -> int:
-    """Of Kubernetes 1, by the answer of /version; some distributions append a `+`."""
+    """The minor version of Kubernetes 1 in an answer of /version; some distributions append a `+`."""
     return int("".join(filter(str.isdigit, version["minor"])) or 0)
 
 
